@@ -1,0 +1,105 @@
+"""One request for an operation: who asked, from where, on what terminal, and where the answer goes.
+
+Faces make Calls; the shim lends them the bench once it has permitted them; handlers use them. Light.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from labd import paths
+
+if TYPE_CHECKING:
+    from labd.lab import Lab
+
+
+class Call:
+    """One request. `out` and `err` take bytes and may block (that is the back-pressure of a slow reader).
+
+    `env` is the caller's environment (of a CLI call through the daemon: the client's), `caller` has at least
+    `pid` and `uid` where they are known. `bench` is the daemon's live side: None without a daemon, and until the
+    shim has permitted the operation. `record` collects what the handler adds to the argv record's end
+    (`lab_before`, `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says
+    whether the caller still listens.
+    """
+
+    def __init__(
+        self,
+        *,
+        face: str,
+        argv: list[str],
+        cwd: str,
+        env: dict[str, str],
+        out: Callable[[bytes], None],
+        err: Callable[[bytes], None],
+        read_stdin: Callable[[], bytes] | None = None,
+        wait_data: Callable[[str, float], bool] | None = None,
+        columns: int = 80,
+        stdin_tty: bool = False,
+        stdout_tty: bool = False,
+        stderr_tty: bool = False,
+        caller: dict[str, Any] | None = None,
+        program: str = "labd",
+    ) -> None:
+        self.face = face
+        self.argv = argv
+        self.cwd = cwd
+        self.env = env
+        self.out = out
+        self.err = err
+        self.read_stdin = read_stdin or (lambda: b"")
+        self.wait_data = wait_data or _poll
+        self.columns = columns
+        self.stdin_tty = stdin_tty
+        self.stdout_tty = stdout_tty
+        self.stderr_tty = stderr_tty
+        self.caller = caller or {}
+        self.program = program
+        self.json = False
+        self.quiet = False
+        self.lab_flag: str | None = None
+        self.bench: Any = None
+        self.record: dict[str, Any] = {}
+        self._lab: Lab | None = None
+
+    @property
+    def lab_path(self) -> str:
+        """The absolute path of the lab file in force for this call; it may not exist."""
+        return paths.lab_path(self.env, self.cwd, self.lab_flag)
+
+    def lab(self) -> "Lab":
+        """The lab in force, read once a call. Raises NotFound when there is none, LabdError when it is broken."""
+        if self._lab is None:
+            from labd.lab import load
+
+            self._lab = load(self.lab_path, self.env)
+        return self._lab
+
+    @property
+    def color(self) -> bool:
+        """Whether the answer on stdout may be coloured: a terminal, and NO_COLOR unset (no-color.org)."""
+        if self.env.get("NO_COLOR"):
+            return False
+        return bool(self.env.get("CLICOLOR_FORCE")) or (self.stdout_tty and self.env.get("TERM") != "dumb")
+
+    def note(self, text: str) -> None:
+        """Tell the person something beside the answer, on stderr. Silent under --quiet."""
+        if not self.quiet:
+            self.err(encode(f"labd: {text}\n"))
+
+    def journal_dir(self, target: str, interface: str) -> str:
+        """Where the journal of an interface of this call's lab is kept."""
+        return paths.journal_dir(self.env, self.lab_path, target, interface)
+
+
+def encode(text: str) -> bytes:
+    """Text as the bytes of the caller's terminal: UTF-8, with undecodable argv bytes given back as they came."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _poll(directory: str, seconds: float) -> bool:
+    """Without a daemon nobody tells us of new bytes: look again soon."""
+    import time
+
+    time.sleep(min(seconds, 0.05))
+    return os.path.isdir(directory)

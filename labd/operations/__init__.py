@@ -1,0 +1,52 @@
+"""The table of operations: one module a noun. Only the module that is addressed gets imported.
+
+From this table come the command line, `--help`, `labd commands`, the RPC methods and the allowlist of the exam.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from labd.errors import Usage, nearest
+
+if TYPE_CHECKING:
+    from labd.operations.model import Operation
+
+#: First word → (module of this package, what the noun is). The order is the order of `labd --help`.
+NOUNS = {
+    "init": ("config", "make an empty lab file"),
+    "config": ("config", "the lab file: show it, its path, edit it"),
+    "target": ("target", "the boards of the lab"),
+    "host": ("host", "machines that hardware is wired to"),
+    "serial": ("serial", "serial consoles: configure, capture, send, read back"),
+    "power": ("power", "power hooks of a target"),
+    "power-cycle": ("power", "switch a target off and on again"),
+    "power-state": ("power", "tell whether a target has power, without changing it"),
+    "video": ("video", "screen capture of a target"),
+    "hid": ("hid", "emulated keyboard and mouse"),
+    "netboot": ("netboot", "boot a target over the network"),
+    "adb": ("adb", "Android targets over adb"),
+    "discover": ("bench", "list this machine's hardware that a lab could use"),
+    "doctor": ("bench", "check the lab against what is really plugged in"),
+    "configure": ("bench", "propose a target block for the lab; writes nothing"),
+    "daemon": ("daemons", "run the daemon in the foreground (systemd, launchd)"),
+    "daemons": ("daemons", "what runs in the background: list, stop, restart"),
+    "helper": ("helper", "small programs for power and input hooks"),
+    "skill": ("skill", "guides for agents, to read on demand"),
+    "commands": ("commands", "every command, searchable and machine-readable"),
+}
+
+
+def noun_operations(noun: str) -> "list[Operation]":
+    """The operations whose first word is `noun`, in the order of help. Raises Usage for an unknown noun."""
+    if noun not in NOUNS:
+        near = nearest(noun, list(NOUNS))
+        raise Usage(f"no command {noun!r}", near=near, hint=f"labd commands --search {noun}" if noun.isalnum() else
+                    "labd --help")  # fmt: skip
+    module = import_module(f"labd.operations.{NOUNS[noun][0]}")
+    found: list[Operation] = [op for op in module.OPERATIONS if op.path[0] == noun]
+    return found
+
+
+def all_operations() -> "list[Operation]":
+    """The whole table, in the order of help."""
+    return [op for noun in NOUNS for op in noun_operations(noun)]

@@ -1,0 +1,83 @@
+"""Where files live. Pure functions of an environment mapping, so that the daemon can answer for its client's.
+
+Never creates anything but what `private_dir` is asked for. Light: every start pays for this module.
+"""
+
+import os
+from collections.abc import Mapping
+
+Env = Mapping[str, str]
+
+
+def _home(env: Env) -> str:
+    return env.get("HOME") or os.path.expanduser("~")
+
+
+def expand(path: str, env: Env, cwd: str) -> str:
+    """`path` with a leading `~/` expanded from `env` and made absolute against `cwd`."""
+    if path == "~" or path.startswith("~/"):
+        path = _home(env) + path[1:]
+    return os.path.normpath(os.path.join(cwd, path))
+
+
+def config_dir(env: Env) -> str:
+    """`$XDG_CONFIG_HOME/labd`, else `~/.config/labd`."""
+    return os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(_home(env), ".config"), "labd")
+
+
+def state_dir(env: Env) -> str:
+    """`$XDG_STATE_HOME/labd`, else `~/.local/state/labd`: journals, argv records, learned things."""
+    return os.path.join(env.get("XDG_STATE_HOME") or os.path.join(_home(env), ".local", "state"), "labd")
+
+
+def runtime_dir(env: Env) -> str:
+    """`$XDG_RUNTIME_DIR/labd`, else `/tmp/labd-UID`: the daemon's socket, lock and log. `thin.py` repeats this rule."""
+    base = env.get("XDG_RUNTIME_DIR")
+    return os.path.join(base, "labd") if base else f"/tmp/labd-{os.getuid()}"
+
+
+def socket_path(env: Env) -> str:
+    """The daemon's UNIX socket."""
+    return os.path.join(runtime_dir(env), "daemon.sock")
+
+
+def lab_path(env: Env, cwd: str, flag: str | None = None) -> str:
+    """The lab file in force: `--lab`, else `$LABD_LAB`, else `lab.toml` in the config directory. It may not exist."""
+    named = flag or env.get("LABD_LAB")
+    return expand(named, env, cwd) if named else os.path.join(config_dir(env), "lab.toml")
+
+
+def lab_id(path: str) -> str:
+    """A directory name for all that is kept about one lab: readable, and different for different files.
+
+    Taken from the real path, so that a symlinked lab and its file are one lab.
+    """
+    import zlib
+
+    real = os.path.realpath(path)
+    raw = os.fsencode(real)
+    readable = "".join(c if c.isalnum() or c in "._" else "-" for c in real.strip("/"))[-48:].lstrip(".-")
+    return f"{readable}-{zlib.crc32(raw):08x}{zlib.crc32(raw[::-1]):08x}"
+
+
+def journal_dir(env: Env, lab: str, target: str, interface: str) -> str:
+    """The journal of one serial interface of one target of one lab."""
+    return os.path.join(state_dir(env), "journal", lab_id(lab), target, interface)
+
+
+def private_dir(path: str) -> str:
+    """Make `path` a directory that only this user can enter, and return it.
+
+    Raises Refused if it is a link, belongs to somebody else, or is open to others.
+    """
+    import stat
+
+    from labd.errors import Refused
+
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise Refused(f"{path} is not a directory of yours", hint="set XDG_RUNTIME_DIR to a private directory")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise Refused(f"{path} is open to other users", hint=f"chmod 700 {path}")
+    return path
