@@ -3,13 +3,17 @@
 Faces make Calls; the shim lends them the bench once it has permitted them; handlers use them. Light.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from labd import paths
 
+TYPE_CHECKING = False  # not from typing, whose import costs more than the rest of the start
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from labd.lab import Lab
 
 

@@ -3,10 +3,15 @@
 Never creates anything but what `private_dir` is asked for. Light: every start pays for this module.
 """
 
-import os
-from collections.abc import Mapping
+from __future__ import annotations
 
-Env = Mapping[str, str]
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Env = Mapping[str, str]
 
 
 def _home(env: Env) -> str:

@@ -3,11 +3,11 @@
 From this table come the command line, `--help`, `labd commands`, the RPC methods and the allowlist of the exam.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
 from labd.errors import Usage, nearest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from labd.operations.model import Operation
 
@@ -42,7 +42,7 @@ def noun_operations(noun: str) -> "list[Operation]":
         near = nearest(noun, list(NOUNS))
         raise Usage(f"no command {noun!r}", near=near, hint=f"labd commands --search {noun}" if noun.isalnum() else
                     "labd --help")  # fmt: skip
-    module = import_module(f"labd.operations.{NOUNS[noun][0]}")
+    module = __import__(f"labd.operations.{NOUNS[noun][0]}", fromlist=["OPERATIONS"])
     found: list[Operation] = [op for op in module.OPERATIONS if op.path[0] == noun]
     return found
 

@@ -1,9 +1,12 @@
 """The form of one entry of the table of operations. No rules, no hardware; light, as every start pays for it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from labd.call import Call
 
 #: What an operation does to the world (design section 2). The shim maps effects to policy levels.
