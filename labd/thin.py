@@ -1,0 +1,191 @@
+"""The program that starts. With the daemon up, the words go to it and what comes back is copied; nothing is parsed here.
+
+Imports sys, posix and _socket alone, since each import costs a start (a test pins this). Without a daemon it hands
+over to `labd.cli`, which is the same code that renders inside the daemon.
+
+The wire: `X<len>\\n` and NUL-joined fields to the daemon (see `hello`); back come `a\\n` (the daemon lives and took
+the request), `o<len>\\n…` for stdout, `e<len>\\n…` for stderr, `i\\n` (it wants stdin: the answer is `d<len>\\n…`,
+`d0\\n` at the end), `v<version>\\n` (another version: this process does the work), `h\\n` (the operation needs this
+process) and `x<code>\\n`.
+"""
+
+import sys
+from posix import environ, getcwdb, getuid, isatty, read, stat, write
+
+from labd import __version__
+
+#: Seconds to wait for the daemon's first sign of life before saying that it hangs.
+ACK_SECONDS = 10.0
+
+#: What the daemon needs to know of the caller's environment, besides everything that starts with LABD_.
+ENV_NAMES = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"PATH", b"TERM", b"NO_COLOR",
+             b"CLICOLOR_FORCE", b"LANG", b"LC_ALL", b"LC_CTYPE", b"TZ", b"USER", b"LOGNAME")  # fmt: skip
+
+
+def main() -> int:
+    """Run `sys.argv`; returns the exit code."""
+    argv = sys.argv[1:]
+    if argv in (["--version"], ["-V"]) and b"LABD_ARGV_LOG" not in environ:
+        write(1, b"labd %s\n" % __version__.encode())
+        return 0
+    try:
+        connection = connect()
+        if connection is None:
+            return local(argv)
+        return relay(connection, argv)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 141
+
+
+def runtime_dir() -> bytes:
+    """The daemon's directory; the same rule as `labd.paths.runtime_dir`."""
+    base = environ.get(b"XDG_RUNTIME_DIR")
+    return base + b"/labd" if base else b"/tmp/labd-%d" % getuid()
+
+
+def connect():  # type: ignore[no-untyped-def]
+    """A connection to this user's daemon, or None when there is none or its directory could be somebody else's."""
+    directory = runtime_dir()
+    try:
+        found = stat(directory)
+    except OSError:
+        return None
+    if found.st_uid != getuid() or found.st_mode & 0o077:
+        return None
+    import _socket
+
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0)
+    try:
+        connection.connect(directory + b"/daemon.sock")
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def local(argv, daemon_version=""):  # type: ignore[no-untyped-def]
+    """Do the work in this process."""
+    from labd.cli import main as run
+
+    return run(argv, daemon_version)
+
+
+def hello(argv) -> bytes:  # type: ignore[no-untyped-def]
+    """The request: protocol, version, cwd, tty bits, columns, program, environment, an empty field, the words."""
+    try:
+        cwd = getcwdb()
+    except OSError:
+        cwd = b"/"
+    ttys = "".join("1" if _is_tty(fd) else "0" for fd in (0, 1, 2))
+    fields = [b"1", __version__.encode(), cwd, ttys.encode(), _columns(ttys), _bytes(sys.argv[0])]
+    fields += [k + b"=" + v for k, v in environ.items() if k.startswith(b"LABD_") or k in ENV_NAMES]
+    body = b"\0".join([*fields, b"", *map(_bytes, argv)])
+    return b"X%d\n%s" % (len(body), body)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(sys.getfilesystemencoding(), "surrogateescape")
+
+
+def _is_tty(fd: int) -> bool:
+    try:
+        return isatty(fd)
+    except OSError:
+        return False
+
+
+def _columns(ttys: str) -> bytes:
+    if "1" not in ttys[1:]:
+        return environ.get(b"COLUMNS", b"80")
+    from posix import get_terminal_size
+
+    try:
+        return b"%d" % get_terminal_size(1 if ttys[1] == "1" else 2)[0]
+    except OSError:
+        return b"80"
+
+
+def relay(connection, argv):  # type: ignore[no-untyped-def]
+    """Send the words, copy the answer; returns the exit code."""
+    try:
+        connection.sendall(hello(argv))
+        connection.settimeout(ACK_SECONDS)
+        return _copy(connection, argv)
+    except TimeoutError:
+        return _say(f"the daemon does not answer for {ACK_SECONDS:.0f} s; try: labd daemons restart --force", 7)
+    except ConnectionError:
+        return _say("the daemon went away before it answered; try the command again", 7)
+    finally:
+        connection.close()
+
+
+def _copy(connection, argv):  # type: ignore[no-untyped-def]
+    buffer = b""
+    while True:
+        end = buffer.find(b"\n")
+        if end < 0:
+            data = connection.recv(262144)
+            if not data:
+                return _say("the daemon went away before it answered; try the command again", 7)
+            buffer += data
+            continue
+        kind, head, buffer = buffer[:1], buffer[1:end], buffer[end + 1 :]
+        if kind in (b"o", b"e"):
+            buffer = _out(connection, 1 if kind == b"o" else 2, buffer, int(head))
+        elif kind == b"x":
+            return int(head)
+        elif kind == b"a":
+            connection.settimeout(None)
+        elif kind == b"i":
+            _send_stdin(connection)
+        elif kind == b"h":
+            connection.close()
+            return local(argv)
+        elif kind == b"v":
+            connection.close()
+            return local(argv, head.decode())
+        else:
+            return _say("the daemon speaks another protocol; try: labd daemons restart", 7)
+
+
+def _out(connection, fd: int, buffer: bytes, size: int) -> bytes:  # type: ignore[no-untyped-def]
+    """Write `size` bytes to `fd`: those in the buffer, then those still to come; returns what is left over."""
+    while size:
+        if not buffer:
+            buffer = connection.recv(262144)
+            if not buffer:
+                raise ConnectionError
+        piece, buffer = buffer[:size], buffer[size:]
+        size -= len(piece)
+        write_all(fd, piece)
+    return buffer
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write everything, also to a terminal or pipe that was left non-blocking."""
+    while data:
+        try:
+            data = data[write(fd, data) :]
+        except BlockingIOError:
+            from select import select
+
+            select([], [fd], [])
+
+
+def _send_stdin(connection) -> None:  # type: ignore[no-untyped-def]
+    while True:
+        data = read(0, 65536)
+        connection.sendall(b"d%d\n%s" % (len(data), data))
+        if not data:
+            return
+
+
+def _say(text: str, code: int) -> int:
+    write_all(2, b"labd: %s\n" % text.encode())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
