@@ -1,0 +1,358 @@
+"""Scenarios: a goal in a user's words, what a right end looks like, and how wrong ends are acted out.
+
+Owns the loading of scenarios/*/*.toml into frozen values, the filling of `{nonce}`-like placeholders, and the
+lint of goals. Runs nothing and grades nothing. Who runs a scenario reads `Scenario`, `Step` and `Controls`.
+"""
+
+import hashlib
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.scenario_schema import ScenarioError, check
+
+__all__ = ["CONTROL_NAMES", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill", "fixtures_dir",
+           "lint", "load", "load_all", "scenarios_dir", "vocabulary"]  # fmt: skip
+
+CONTROL_NAMES = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit")
+DEFAULT_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a reference answer or of a control.
+
+    `run` is a command line with placeholders. `shell` lines go to `sh -c` (they are a user's own shell: cat,
+    printf, redirections); others are split into words as a shell would and started without one. `save` maps a name
+    to a regular expression searched in stdout (group 1, else the whole match); later lines may say `{name}`.
+    `until`: run it again, with a short pause, until stdout matches, at most `within_s` seconds (the last run is the
+    one that counts; running out is a failure of the step). `stated`: only said, never run. `prose`: a text of
+    several lines, for readers; never run, and not checked against the command line.
+    """
+
+    run: str
+    save: Mapping[str, str] = field(default_factory=dict)
+    stated: bool = False
+    expect_exit: int = 0
+    until: str | None = None
+    within_s: float = 20.0
+    shell: bool = False
+
+    @property
+    def prose(self) -> bool:
+        """Whether it is an explanation of several lines, not a command."""
+        return "\n" in self.run.strip() and not self.shell
+
+    def argv(self, values: Mapping[str, str]) -> list[str]:
+        """The words to start, placeholders filled (after splitting, so that a value can't add words)."""
+        if self.shell:
+            return ["sh", "-c", fill(self.run, values)]
+        return [fill(word, values) for word in shlex.split(self.run)]
+
+
+@dataclass(frozen=True)
+class Trap:
+    """A mistake that the scenario invites. `central`: walking into it fails the scenario. `when`: a predicate
+    (graders/when.py) over the argv record that is true if the trap was walked into; None: a judge has to say."""
+
+    text: str
+    central: bool = False
+    when: str | None = None
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Scripted agents that must not pass. `noop` does nothing and says nothing, so it needs no data.
+
+    `printed_success`: the answer given without running anything. The others are lines to run; the answer is the
+    stdout of the last one, as with the reference.
+    """
+
+    printed_success: str = ""
+    wrong_resource: tuple[Step, ...] = ()
+    partial: tuple[Step, ...] = ()
+    hand_edit: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loopback:
+    """What makes a scenario executable on simulated boards.
+
+    `target` and `interface` say whom the goal is about. `files` are under fixtures/; each is placed beside the lab
+    under its base name, placeholders filled, so that a seed lab can say `device = "loopback:NAME.toml"`.
+    `expect` is for graders/outcome.py.
+    """
+
+    target: str
+    interface: str
+    files: tuple[str, ...]
+    expect: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario, checked. `lane` is where its commands really run: config, loopback, or stated."""
+
+    id: str
+    title: str
+    tier: str
+    goal: str
+    reference: tuple[Step, ...]
+    grader: Mapping[str, Any]
+    path: Path
+    core: bool = False
+    conditions: tuple[str, ...] = ("cold", "warm", "preloaded")
+    capabilities: tuple[str, ...] = ()
+    quoted: tuple[str, ...] = ()
+    traps: tuple[Trap, ...] = ()
+    seed: str | None = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    loopback: Loopback | None = None
+    controls: Controls | None = None
+
+    @property
+    def lane(self) -> str:
+        """`loopback` if it has simulated boards, else `config` for T1, else `stated` (nothing is executed)."""
+        if self.loopback:
+            return "loopback"
+        return "config" if self.tier == "t1" else "stated"
+
+    @property
+    def executable(self) -> bool:
+        """Whether the reference and the controls can really be run today."""
+        return self.lane != "stated"
+
+    def files(self, values: Mapping[str, str]) -> dict[str, str]:
+        """All that the sandbox needs beside the lab's directory: base name → text, placeholders filled.
+
+        The seed lab is not among them: see `seed_text`.
+        """
+        names = self.loopback.files if self.loopback else ()
+        return {Path(name).name: fill(_read(fixtures_dir() / name), values) for name in names}
+
+    def seed_text(self, values: Mapping[str, str]) -> str | None:
+        """The seed lab's text, placeholders filled and line ends as in the fixture; None: start without a lab."""
+        return None if self.seed is None else fill(_read(fixtures_dir() / self.seed), values)
+
+    def control(self, name: str) -> tuple[Step, ...]:
+        """The lines that a control runs; none for `noop` and `printed-success`. Raises KeyError for an unknown name."""
+        controls = self.controls or Controls()
+        return {"noop": (), "printed-success": (), "wrong-resource": controls.wrong_resource,
+                "partial": controls.partial or self.partial(), "hand-edit": controls.hand_edit}[name]  # fmt: skip
+
+    def partial(self) -> tuple[Step, ...]:
+        """The reference cut short before the last line that has an effect (reads at the end have none)."""
+        run = [step for step in self.reference if not step.stated and not step.prose]
+        reads = re.compile(r"^\S+ (config|target|host) (show|list|path)\b")
+        while run and reads.search(run[-1].run):
+            run.pop()
+        return tuple(run[:-1])
+
+    def frozen(self, values: Mapping[str, str]) -> dict[str, Any]:
+        """Plain data for the bundle's scenario.json: all that graders need, placeholders filled.
+
+        In regular expressions (keys `matches`, `lacks`, `printed`, `may_change`, `until`) values are filled in
+        escaped, so that a path in a value matches itself.
+        """
+        data = asdict(self)
+        data["path"] = self.path.name
+        data["lane"] = self.lane
+        frozen: dict[str, Any] = _filled(data, values, pattern=False)
+        return frozen
+
+
+#: Keys whose texts are regular expressions; under `save` all are.
+_PATTERN_KEYS = frozenset({"matches", "lacks", "printed", "may_change", "until", "received", "journal", "save"})
+
+
+def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
+    if isinstance(value, str):
+        return fill(value, values, pattern=pattern)
+    if isinstance(value, Mapping):
+        return {
+            key: {name: fill(text, values, pattern=True) for name, text in item.items()}
+            if key == "save"
+            else _filled(item, values, pattern=key in _PATTERN_KEYS)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_filled(item, values, pattern=pattern) for item in value]
+    return value
+
+
+_HOLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+
+
+def fill(text: str, values: Mapping[str, str], *, pattern: bool = False) -> str:
+    """`text` with `{name}` replaced for the names in `values`; other braces stay as they are.
+
+    `{nonce2}` to `{nonce9}` are made from `nonce`: facts that are as hard to guess as the first. With `pattern`
+    the values are escaped for use in a regular expression.
+    """
+
+    def one(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in values:
+            value = values[name]
+        elif re.fullmatch(r"nonce[2-9]", name) and "nonce" in values:
+            value = hashlib.sha256(f"{name}:{values['nonce']}".encode()).hexdigest()[: len(values["nonce"])]
+        else:
+            return match[0]
+        return re.escape(value) if pattern else value
+
+    return _HOLE.sub(one, text)
+
+
+def _data_dir(name: str) -> Path:
+    """The checkout's folder `name`, else the installed copy."""
+    here = Path(__file__).resolve().parent
+    checkout = here.parent / name
+    return checkout if checkout.is_dir() else here / "data" / name
+
+
+def scenarios_dir(subject: str = "labd") -> Path:
+    """Where the scenarios of a subject are."""
+    return _data_dir("scenarios") / subject
+
+
+def fixtures_dir() -> Path:
+    """Where seed labs and simulated boards are."""
+    return _data_dir("fixtures")
+
+
+def _read(path: Path) -> str:
+    # newline="" keeps CRLF: seeds have odd line ends on purpose.
+    with path.open(encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def load(path: str | Path) -> Scenario:
+    """The scenario in a file. Raises ScenarioError, naming the file and each key that is wrong."""
+    path = Path(path)
+    try:
+        data = tomllib.loads(_read(path))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ScenarioError([f"{path}: {error}"], []) from error
+    check(data, str(path))
+    scenario = _build(data, path)
+    problems = [f"{path}: {problem}" for problem in _meaning(scenario)]
+    if problems:
+        raise ScenarioError(problems, [])
+    return scenario
+
+
+def load_all(subject: str = "labd") -> list[Scenario]:
+    """All scenarios of a subject, in the order of their ids (C2 before C10). Raises ScenarioError for all of them."""
+    scenarios: list[Scenario] = []
+    problems: list[str] = []
+    near: list[str] = []
+    for path in sorted(scenarios_dir(subject).glob("*.toml")):
+        try:
+            scenarios.append(load(path))
+        except ScenarioError as error:
+            problems += error.problems
+            near += error.near
+    twice = {s.id for s in scenarios if sum(other.id == s.id for other in scenarios) > 1}
+    problems += [f"{s.path}: id: {s.id} is also another file's" for s in scenarios if s.id in twice]
+    if problems:
+        raise ScenarioError(problems, near)
+    return sorted(scenarios, key=lambda s: (s.id.rstrip("0123456789"), int(re.sub(r"\D", "", s.id) or 0), s.id))
+
+
+def _build(data: dict[str, Any], path: Path) -> Scenario:
+    plain = {k: data[k] for k in ("id", "title", "tier", "goal", "grader", "core", "seed", "timeout_s") if k in data}
+    lists = {k: tuple(data[k]) for k in ("conditions", "capabilities", "quoted") if k in data}
+    traps = tuple(Trap(t) if isinstance(t, str) else Trap(**t) for t in data.get("traps", ()))
+    loopback = data.get("loopback")
+    controls = data.get("controls")
+    return Scenario(
+        **plain,
+        **lists,
+        traps=traps,
+        reference=_steps(data["reference"]),
+        path=path,
+        loopback=Loopback(**{**loopback, "files": tuple(loopback.get("files", ()))}) if loopback else None,
+        controls=_controls(controls) if controls is not None else None,
+    )
+
+
+def _steps(entries: Iterable[str | dict[str, Any]]) -> tuple[Step, ...]:
+    made = []
+    for entry in entries:
+        data = {"run": entry} if isinstance(entry, str) else dict(entry)
+        data.setdefault("shell", False)
+        made.append(Step(**data))
+    return tuple(made)
+
+
+def _controls(data: dict[str, Any]) -> Controls:
+    return Controls(
+        printed_success=data.get("printed_success", ""),
+        **{name: _steps(data.get(name, ())) for name in ("wrong_resource", "partial", "hand_edit")},
+    )
+
+
+def _meaning(scenario: Scenario) -> list[str]:
+    """What the shape can't say: files that exist, ids that fit, executable scenarios with all their controls."""
+    found: list[str] = []
+    if scenario.id.lower() != scenario.path.stem.lower():
+        found.append(f"id: {scenario.id!r} does not fit the file's name {scenario.path.name!r}")
+    names = [scenario.seed] if scenario.seed else []
+    names += scenario.loopback.files if scenario.loopback else ()
+    found += [f"{'seed' if n == scenario.seed else 'loopback.files'}: no file {n!r} in {fixtures_dir()}"
+              for n in names if not (fixtures_dir() / n).is_file()]  # fmt: skip
+    kind = scenario.grader["type"]
+    if scenario.lane == "loopback" and kind != "outcome":
+        found.append(f"grader.type: a scenario with [loopback] is graded by outcome, not {kind}")
+    if kind == "t1_config" and not any(scenario.grader.get(k) for k in ("assert", "answer")):
+        found.append("grader: t1_config needs at least one [[grader.assert]] or [[grader.answer]]")
+    if scenario.executable and kind != "judge":
+        found += _controls_complete(scenario)
+    return found + [f"{where}: {problem}" for where, problem in _lines(scenario)]
+
+
+def _controls_complete(scenario: Scenario) -> list[str]:
+    controls = scenario.controls or Controls()
+    missing = [name for name in ("printed_success", "wrong_resource", "hand_edit") if not getattr(controls, name)]
+    return [f"controls.{name}: missing, and the scenario is executable" for name in missing]
+
+
+def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
+    controls = scenario.controls or Controls()
+    groups = {"reference": scenario.reference, "controls.wrong_resource": controls.wrong_resource,
+              "controls.partial": controls.partial, "controls.hand_edit": controls.hand_edit}  # fmt: skip
+    for where, steps in groups.items():
+        for number, step in enumerate(steps):
+            try:
+                if not step.prose and not step.shell and not shlex.split(step.run):
+                    yield f"{where}[{number}]", "an empty line"
+            except ValueError as error:
+                yield f"{where}[{number}]", f"cannot be split into words: {error}"
+
+
+def vocabulary() -> frozenset[str]:
+    """The words of the tool: every word of every command path and alias of the live table of operations."""
+    from labd.operations import all_operations
+
+    paths = [path for op in all_operations() for path in (op.path, *op.aliases)]
+    return frozenset(word for path in paths for word in path)
+
+
+def lint(scenario: Scenario, words: Iterable[str] | None = None) -> list[str]:
+    """What a user would not say: words of the tool's commands and flags in the goal.
+
+    A word is fine if the scenario lists it under `quoted` (reviewed: users say it too). `words` replaces the live
+    table, for tests.
+    """
+    known = frozenset(vocabulary() if words is None else words) - {word.lower() for word in scenario.quoted}
+    # Paths, addresses and anything in back quotes are things, not words.
+    plain = re.sub(r"`[^`]*`|\S*[/@]\S*", " ", scenario.goal.lower())
+    said = re.findall(r"(?<!\S)--?[a-z][a-z-]*|[a-z0-9]+(?:[-_][a-z0-9]+)*", plain)
+    found = [f"{scenario.path.name}: goal: {word!r} is a word of the tool; say it as a user would, or list it in quoted"
+             for word in dict.fromkeys(said) if word in known]  # fmt: skip
+    flags = [word for word in dict.fromkeys(said) if word.startswith("-") and word not in scenario.quoted]
+    return found + [f"{scenario.path.name}: goal: {word!r} looks like a flag" for word in flags]
