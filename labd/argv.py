@@ -291,3 +291,41 @@ def _switch(flag: str, attached: str | None) -> bool:
 
 def _is_number(word: str) -> bool:
     return word[1:].replace(".", "", 1).isdigit()
+
+
+def words_of(method: str, params: dict[str, Any]) -> list[str]:
+    """The words that ask for the operation with the dotted name `method` and these parameter values.
+
+    RPC calls become words, so that they are checked and recorded like every other call. Raises Usage for an unknown
+    method or parameter.
+    """
+    path = tuple(method.split("."))
+    operations = noun_operations(path[0])
+    op = next((op for op in operations if op.path == path), None)
+    if op is None:
+        raise Usage(f"no method {method!r}", near=nearest(method, [".".join(op.path) for op in operations]),
+                    hint="labd commands --json")  # fmt: skip
+    by_name = {param.name: param for param in op.params}
+    unknown = [name for name in params if name not in by_name]
+    if unknown:
+        raise Usage(f"{method} has no parameter {unknown[0]!r}", near=nearest(unknown[0], list(by_name)))
+    flags = [word for name, value in params.items() for word in _flag_words(by_name[name], value)]
+    places = [word for p in op.params if p.positional and params.get(p.name) is not None
+              for word in _texts(p, params[p.name])]  # fmt: skip
+    return [*op.path, *flags, "--", *places] if places else [*op.path, *flags]
+
+
+def _flag_words(param: Param, value: Any) -> list[str]:
+    if param.positional or value is None:
+        return []
+    if param.kind == "switch":
+        return [f"{param.flags[-1]}={'true' if value else 'false'}"]
+    return [f"{param.flags[-1]}={text}" for text in _texts(param, value)]
+
+
+def _texts(param: Param, value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(param, item)]
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise Usage(f"{param.name} can't be {type(value).__name__}")
+    return [str(value)]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from labd.errors import LabdError
     from labd.lab import Lab
 
 
@@ -24,7 +25,7 @@ class Call:
     `pid` and `uid` where they are known. `bench` is the daemon's live side: None without a daemon, and until the
     shim has permitted the operation. `record` collects what the handler adds to the argv record's end
     (`lab_before`, `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says
-    whether the caller still listens.
+    whether the caller still listens. `flush` hands on what was answered so far. `on_error`, where a face sets it, takes errors instead of stderr.
     """
 
     def __init__(
@@ -64,6 +65,8 @@ class Call:
         self.lab_flag: str | None = None
         self.bench: Any = None
         self.record: dict[str, Any] = {}
+        self.flush: Callable[[], None] = lambda: None
+        self.on_error: Callable[[LabdError], None] | None = None
         self._lab: Lab | None = None
 
     @property
@@ -71,7 +74,7 @@ class Call:
         """The absolute path of the lab file in force for this call; it may not exist."""
         return paths.lab_path(self.env, self.cwd, self.lab_flag)
 
-    def lab(self) -> "Lab":
+    def lab(self) -> Lab:
         """The lab in force, read once a call. Raises NotFound when there is none, LabdError when it is broken."""
         if self._lab is None:
             from labd.lab import load

@@ -1,0 +1,61 @@
+"""Which effects are permitted: pure rules, no I/O. The shim asks; nobody else decides.
+
+Levels, from strict to free (design section 7). Every effect needs a level; the strictest of all that speak
+(environment, lab file, target, the daemon's own) is in force. Fails closed: an unknown level is an error.
+"""
+
+from __future__ import annotations
+
+from labd.errors import Refused, Usage, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from labd.operations.model import Operation
+
+LEVELS = ("help", "observe", "config", "simulated", "bench")
+
+#: Effect → the level that it needs. `actuate` needs `bench` unless all that it addresses is simulated.
+NEEDS = {"help": "help", "observe": "observe", "config": "config", "actuate": "bench", "admin": "simulated"}
+
+#: Devices with these prefixes are simulations: acting on them can't hurt a board.
+SIMULATED = ("loopback:", "board:")
+
+
+def needed(operation: Operation, devices: list[str]) -> str:
+    """The level that `operation` needs when it addresses `devices` (empty: unknown, so the worst is assumed)."""
+    simulated = bool(devices) and all(device.startswith(SIMULATED) for device in devices)
+    if operation.effect == "actuate" and operation.path[0] == "serial" and simulated:
+        return "simulated"
+    return NEEDS[operation.effect]
+
+
+def in_force(sources: list[tuple[str, str]]) -> tuple[str, str]:
+    """The strictest of `sources` (who says it, level): (level, who). Nobody speaking means `bench`.
+
+    Raises Usage for a level that does not exist.
+    """
+    strictest = ("bench", "the default")
+    for who, level in sources:
+        if level not in LEVELS:
+            raise Usage(f"{who} asks for an unknown policy level {level!r}; the levels are {', '.join(LEVELS)}",
+                        near=nearest(level, list(LEVELS)))  # fmt: skip
+        if LEVELS.index(level) < LEVELS.index(strictest[0]):
+            strictest = (level, who)
+    return strictest
+
+
+def check(operation: Operation, level: str, who: str, need: str) -> None:
+    """Raise Refused, naming what would permit it, when `need` is above `level`."""
+    if LEVELS.index(need) > LEVELS.index(level):
+        raise Refused(
+            f"labd {operation.name} is refused: it needs policy level {need!r} and {who} sets {level!r}; nothing ran",
+            hint=_way_out(who, need),
+        )
+
+
+def _way_out(who: str, need: str) -> str:
+    if who == "LABD_POLICY":
+        return f"ask whoever set LABD_POLICY in this environment; LABD_POLICY={need} would permit it"
+    if who == "the running daemon":
+        return f"labd daemons stop, then start it with LABD_POLICY={need}"
+    return f"labd config edit, and set level = {need!r} under {who}"

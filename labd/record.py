@@ -1,0 +1,144 @@
+"""The argv record: two JSON lines for every passage through the shim, one when it starts and one when it ends.
+
+Written to $LABD_ARGV_LOG, exactly, where that is set (no record, no passage), and with secrets blanked to
+`argv.jsonl` in the state directory, as far as that can be written. A start without an end is a passage that was
+killed. One write(2) with O_APPEND a line, so that writers don't mix.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from labd import paths
+from labd.errors import LabdError
+from labd.jsonlight import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from labd.call import Call
+
+#: Bytes of stdout and of stderr that the end record keeps.
+HEAD_BYTES = 512
+
+#: The bench's own record is put aside at this size (bytes); one older file is kept.
+OWN_LOG_BYTES = 4 << 20
+
+_serial = 0
+
+
+class Passage:
+    """One call's record. `start` once it is decided, `end` exactly once after that."""
+
+    def __init__(self, call: Call) -> None:
+        global _serial
+        _serial += 1
+        self.call = call
+        self.id = f"{call.caller.get('pid', os.getpid())}-{time.monotonic_ns():x}-{_serial}"
+        self.heads = {1: b"", 2: b""}
+        self.started_ns = 0
+        log = call.env.get("LABD_ARGV_LOG")
+        self.exact = paths.expand(log, call.env, call.cwd) if log else None
+
+    def saw(self, fd: int, data: bytes) -> None:
+        """Keep the first bytes of what went to stdout (1) or stderr (2)."""
+        head = self.heads[fd]
+        if len(head) < HEAD_BYTES:
+            self.heads[fd] = head + data[: HEAD_BYTES - len(head)]
+
+    def start(self, **decided: Any) -> None:
+        """Write the start record. Raises LabdError when $LABD_ARGV_LOG can't be written: unrecorded means not run."""
+        self.started_ns = time.monotonic_ns()
+        call = self.call
+        caller = call.caller
+        fields: dict[str, Any] = {
+            "rec": "start",
+            "id": self.id,
+            "t": time.time(),
+            "mono_ns": self.started_ns,
+            "argv": ["labd", *call.argv],
+            "program": call.program,
+            "cwd": call.cwd,
+            "pid": caller.get("pid", os.getpid()),
+            "ppid": caller.get("ppid"),
+            "uid": caller.get("uid", os.getuid()),
+            "face": call.face,
+            **decided,
+        }
+        self._write(fields)
+
+    def end(self, code: int | None, signal: str | None = None) -> None:
+        """Write the end record: exit code (None if it never had one), duration, heads of output."""
+        if not self.started_ns:
+            return
+        fields: dict[str, Any] = {
+            "rec": "end",
+            "id": self.id,
+            "t": time.time(),
+            "code": code,
+            "signal": signal,
+            "duration_ms": round((time.monotonic_ns() - self.started_ns) / 1e6, 3),
+            "stdout_head": _text(self.heads[1]),
+            "stderr_head": _text(self.heads[2]),
+            "lab_before": self.call.record.get("lab_before"),
+            "lab_after": self.call.record.get("lab_after"),
+        }
+        self._write(fields)
+
+    def _write(self, fields: dict[str, Any]) -> None:
+        if self.exact is not None:
+            try:
+                _append(self.exact, dumps(fields))
+            except OSError as error:
+                raise LabdError(
+                    f"cannot write the argv record {self.exact}: {error.strerror}; nothing runs unrecorded",
+                    hint="make $LABD_ARGV_LOG writable, or unset it",
+                ) from None
+        own = os.path.join(paths.state_dir(self.call.env), "argv.jsonl")
+        try:
+            _rotate(own)
+            _append(own, dumps(_blanked(fields)))
+        except OSError:
+            pass  # the bench's own record is a convenience; a full disk must not stop the bench
+
+
+def _append(path: str, line: str) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(path, flags, 0o600)
+    try:
+        data = line.encode() + b"\n"
+        while data:
+            data = data[os.write(fd, data) :]
+    finally:
+        os.close(fd)
+
+
+def _rotate(path: str) -> None:
+    try:
+        if os.stat(path).st_size > OWN_LOG_BYTES:
+            os.replace(path, path + ".1")
+    except FileNotFoundError:
+        pass
+
+
+def _text(head: bytes) -> str:
+    return head.decode("utf-8", "surrogateescape")
+
+
+#: Words after which, or behind whose `=`, a value is a secret.
+_SECRET_WORDS = ("password", "passwd", "token", "secret", "api-key", "apikey")
+
+
+def _blanked(fields: dict[str, Any]) -> dict[str, Any]:
+    """`fields` with the argv's secrets blanked."""
+    if not any(secret in " ".join(fields.get("argv", ())).lower() for secret in (*_SECRET_WORDS, "://")):
+        return fields
+    from labd.lab.redact import redact
+
+    return {**fields, "argv": [redact(word) for word in fields["argv"]]}

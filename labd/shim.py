@@ -1,0 +1,185 @@
+"""The only door to the bench, and the only module that starts a process.
+
+`perform` takes an operation from a face to its handler: permitted? recorded; then executed, with the live bench lent
+for as long as it runs. Refused means refused: nothing runs. The processes that the bench needs (its daemon, simulated
+boards, helpers, the editor) are started here, each with an argv, in a group of its own where it outlives the call.
+Light: `subprocess` and trio are imported by the functions that need them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from labd import policy
+from labd.errors import LabdError, NotFound, Unreachable
+from labd.record import Passage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import Popen
+    from typing import Any
+
+    import trio
+
+    from labd.call import Call
+    from labd.operations.model import Args, Operation
+
+#: Seconds that a freshly started daemon gets to answer.
+DAEMON_START_SECONDS = 20.0
+
+
+class NeedsDaemon(Exception):
+    """The operation is permitted and runs inside the daemon, and this process is not it."""
+
+
+class NeedsClient(Exception):
+    """The operation is permitted and needs the caller's own process, and this process is the daemon."""
+
+
+def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any, run: Callable[[], int]) -> int:
+    """Decide, record the start, lend the bench, run; returns the exit code that `run` returns.
+
+    `bench` is the daemon's live side, None outside it. Raises Refused and everything that `run` raises, after the
+    start was recorded; raises NeedsDaemon or NeedsClient, unrecorded, when another process must do it.
+    """
+    decided = {"operation": op.name, "effect": op.effect, "lab": call.lab_path, "target": named_target(args)}
+    try:
+        level, who, need = decide(op, args, call, bench)
+        decided |= {"policy": level}
+        policy.check(op, level, who, need)
+    except LabdError as error:
+        decided["decision"] = "refused" if error.name == "refused" else "invalid"
+        passage.start(**decided)
+        raise
+    if op.missing:
+        passage.start(**decided, decision="permitted")
+        raise Unreachable(f"labd {op.name}: {op.missing}", hint=f"labd {op.path[0]} --help")
+    if op.where == "daemon" and bench is None:
+        raise NeedsDaemon
+    if op.where == "client" and bench is not None:
+        raise NeedsClient
+    passage.start(**decided, decision="permitted")
+    call.bench = bench
+    return run()
+
+
+def decide(op: Operation, args: Args, call: Call, bench: Any) -> tuple[str, str, str]:
+    """(level in force, who set it, level that is needed) for this call."""
+    sources = []
+    if call.env.get("LABD_POLICY"):
+        sources.append(("LABD_POLICY", call.env["LABD_POLICY"]))
+    if bench is not None:
+        sources.append(("the running daemon", bench.level))
+    devices: list[str] = []
+    if op.effect != "help":
+        spoken, devices = _lab_speaks(op, args, call)
+        sources += spoken
+    level, who = policy.in_force(sources)
+    return level, who, policy.needed(op, devices)
+
+
+def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, str]], list[str]]:
+    """What the lab file says: its levels for this call, and the devices that the call would act on."""
+    try:
+        lab = call.lab()
+    except NotFound:
+        return [], []
+    except LabdError:
+        if op.effect in ("observe", "config"):
+            return [], []  # a broken file must not keep anyone from looking at it and mending it
+        raise
+    sources = []
+    lab_level = lab.data.get("policy", {}).get("level")
+    if lab_level:
+        sources.append(("[policy]", lab_level))
+    target = named_target(args) or (next(iter(lab.targets)) if len(lab.targets) == 1 else None)
+    if target not in lab.targets:
+        return sources, []
+    target_level = lab.targets[target].get("policy", {}).get("level")
+    if target_level:
+        sources.append((f"[targets.{target}.policy]", target_level))
+    wanted = getattr(args, "interface", None) if "interface" in vars(args) else None
+    lines = lab.serial(target)
+    return sources, [line["device"] for line in lines if wanted in (None, line["name"])]
+
+
+def named_target(args: Args) -> str | None:
+    """The target that the words name, if any."""
+    value = vars(args).get("target")
+    return value if isinstance(value, str) else None
+
+
+# --- processes ------------------------------------------------------------------------------------------------------
+
+
+def start_daemon(env: dict[str, str], log_path: str) -> Popen[bytes]:
+    """Start `labd daemon` in a session of its own, its output appended to `log_path`.
+
+    It gets the caller's environment less what belongs to the one call (LABD_LAB, LABD_ARGV_LOG).
+    """
+    import subprocess
+
+    kept = {k: v for k, v in env.items() if k not in ("LABD_LAB", "LABD_ARGV_LOG", "LABD_DEBUG")}
+    log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "labd.daemon", "--detached"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=kept,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+
+
+async def start_board(argv: list[str], cwd: str) -> trio.Process:
+    """Start a simulated board's player (an argv) with pipes on stdin and stdout; the end of stdin ends it."""
+    import subprocess
+
+    import trio
+
+    return await trio.lowlevel.open_process(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, start_new_session=True
+    )
+
+
+def board_argv(dut: str, link: str, record: str) -> list[str]:
+    """The argv of a simulated board's player: a program of its own, which labd does not import."""
+    return [sys.executable, "-m", "loopback", dut, "--link", link, "--record", record]
+
+
+def run_attached(argv: list[str], call: Call) -> int:
+    """Run `argv` on the caller's terminal and wait; returns its exit code (128 + N when signal N killed it).
+
+    Raises NotFound when there is no such program.
+    """
+    import subprocess
+
+    try:
+        code = subprocess.call(argv, cwd=call.cwd, env=call.env)
+    except FileNotFoundError:
+        raise NotFound(f"no program {argv[0]!r}") from None
+    except OSError as error:
+        raise LabdError(f"cannot run {argv[0]}: {error.strerror}") from None
+    return code if code >= 0 else 128 - code
+
+
+def run_captured(argv: list[str], timeout_s: float, env: dict[str, str] | None = None) -> tuple[int | None, bytes]:
+    """Run a short, harmless query (`ps`, `lsof`, `adb devices`) and return (exit code, stdout), at most 1 MiB of it.
+
+    The exit code is None when the program is missing or did not end within `timeout_s` seconds.
+    """
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout_s, env=env
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None, b""
+    return done.returncode, done.stdout[: 1 << 20]
