@@ -9,8 +9,8 @@
     V       := "text" | 'text' | integer | none
 
 `[A] then [B]` asks for an invocation with A and a later one with B. Names: operation effect decision code signal
-target interface face program cwd argv line (`line` is the argv, shell-quoted). `argv has "--since"` is an exact word of the argv, so
-that the same text inside another argument is not taken for the flag. Pure; knows nothing of files.
+target face program cwd argv line (`line` is the argv, shell-quoted). `argv has "--since"` is an exact word of the
+argv, so that the same text inside another argument is not taken for the flag. Pure; knows nothing of files.
 """
 
 import re
@@ -19,20 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-NAMES = (
-    "operation",
-    "effect",
-    "decision",
-    "code",
-    "signal",
-    "target",
-    "interface",
-    "face",
-    "program",
-    "cwd",
-    "argv",
-    "line",
-)
+NAMES = ("operation", "effect", "decision", "code", "signal", "target", "face", "program", "cwd", "argv", "line")
 
 
 class Record(Protocol):

@@ -1,0 +1,105 @@
+"""Reads the bundle of one trial. Never writes, never reads outside its directory, never fills in what is missing.
+
+What is not there is None: graders turn that into `unknown`. The writer is harness/bundle.py; its schema is named in
+trial.json and checked here.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graders import argv_records, journal_view
+
+SCHEMA = "labd-trial/1"
+
+
+class BundleError(ValueError):
+    """The directory is no bundle of a known schema."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One trial's directory. All properties are read once, on demand."""
+
+    directory: Path
+
+    @cached_property
+    def trial(self) -> dict[str, Any]:
+        """trial.json. Raises BundleError if it is missing or of another schema."""
+        data = self._json("trial.json")
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise BundleError(f"{self.directory}: trial.json is not of schema {SCHEMA}")
+        return data
+
+    @cached_property
+    def scenario(self) -> dict[str, Any]:
+        """scenario.json: the scenario as it was run. Raises BundleError if it is missing."""
+        data = self._json("scenario.json")
+        if not isinstance(data, dict):
+            raise BundleError(f"{self.directory}: no scenario.json")
+        return data
+
+    @cached_property
+    def record(self) -> argv_records.Record | None:
+        """The argv record; None if the trial left none (an empty file is a record of nothing)."""
+        data = self._bytes("argv.jsonl")
+        return None if data is None else argv_records.read(data)
+
+    @cached_property
+    def calls(self) -> list[dict[str, Any]]:
+        """What a scripted agent ran; empty for other agents."""
+        data = self._bytes("calls.jsonl") or b""
+        return [json.loads(line) for line in data.split(b"\n") if line.strip()]
+
+    @cached_property
+    def answer(self) -> str | None:
+        """What the agent said at the end; None if that was not kept."""
+        data = self._bytes("answer.txt")
+        return None if data is None else data.decode("utf-8", "replace")
+
+    @cached_property
+    def lab_before(self) -> bytes | None:
+        """The seed lab's bytes; None: there was no lab."""
+        return self._bytes("lab.before.toml")
+
+    @cached_property
+    def lab_after(self) -> bytes | None:
+        """The lab's bytes at the end; None: there was no lab."""
+        return self._bytes("lab.after.toml")
+
+    @cached_property
+    def journals(self) -> dict[tuple[str, str], Path]:
+        """(target, interface) → its copied journal."""
+        return journal_view.interfaces(self.directory / "journal")
+
+    def dut(self, target: str, interface: str) -> list[dict[str, Any]] | None:
+        """What the simulated board on an interface wrote down; None if it left no record."""
+        name = f"{target}.{interface}.jsonl"
+        found = sorted(path for path in (self.directory / "dut").rglob("*.jsonl") if path.name == name)
+        if not found:
+            return None
+        lines = [line for path in found for line in path.read_bytes().split(b"\n")]
+        return [record for record in map(_object, lines) if record]
+
+    def _bytes(self, name: str) -> bytes | None:
+        try:
+            return (self.directory / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _json(self, name: str) -> Any:
+        data = self._bytes(name)
+        try:
+            return None if data is None else json.loads(data)
+        except ValueError as error:
+            raise BundleError(f"{self.directory}: {name}: {error}") from error
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None  # the last line of a board that was stopped while it wrote
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,109 @@
+"""Checks that several graders share: how commands ended, what had to be run, what was answered, traps walked into.
+
+Pure functions of a bundle. Evidence that is missing gives None, never a pass.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graders import route, when
+from graders.argv_records import Invocation
+from graders.bundle_view import Bundle
+from graders.verdict import Check, Verdict
+
+#: How a trial can have ended without saying anything about the agent → the verdict it gets.
+_NOT_THE_AGENT = {
+    "harness_error": "harness_error",
+    "provider_error": "provider_error",
+    "blocked": "blocked",
+    "not_run": "not_run",
+}
+
+
+def not_gradable(bundle: Bundle, grader: str) -> Verdict | None:
+    """The verdict of a trial that never got to be the agent's, else None."""
+    ended = str(bundle.trial.get("ended_by"))
+    if ended in _NOT_THE_AGENT:
+        detail = bundle.trial.get("detail") or bundle.trial.get("error") or ""
+        outcome: Any = _NOT_THE_AGENT[ended]
+        return Verdict(grader, outcome, f"the trial ended by {ended}" + (f": {detail}" if detail else ""))
+    return None
+
+
+def exit_codes(bundle: Bundle) -> Check:
+    """Whether every command ended well, or was made good later.
+
+    Well: an exit code of `grader.exits` (0 if it says none). A command that failed is made good by a later success
+    of the same operation; a read, a request for help or words that were no command, by any later success. A command
+    whose end nobody recorded leaves the question open: a missing exit code is unknown, never 0.
+    """
+    if bundle.record is None:
+        return Check("exit codes", None, "the trial left no argv record")
+    allowed = bundle.scenario["grader"].get("exits") or [0]
+    runs = route.subject_invocations(bundle)
+    unknown = [one for one in runs if not one.ended or (one.code is None and one.signal is None)]
+    bad = [one for n, one in enumerate(runs) if one not in unknown and one.code not in allowed
+           and not _made_good(one, runs[n + 1 :], allowed)]  # fmt: skip
+    if bad:
+        ended = f"ended by signal {bad[0].signal}" if bad[0].code is None else f"exited {bad[0].code}"
+        return Check("exit codes", False, f"{bad[0]} {ended}, and nothing later made that good")
+    if unknown:
+        return Check("exit codes", None, f"nobody knows how {unknown[0]} ended")
+    return Check("exit codes", True, f"{len(runs)} commands, each ended in {_words(allowed)} or was made good")
+
+
+def _made_good(one: Invocation, later: Sequence[Invocation], allowed: Sequence[int]) -> bool:
+    exploring = one.operation is None or one.effect in ("help", "observe") or one.decision == "invalid"
+    return any(
+        other.code in allowed and (other.operation == one.operation or (exploring and one.code is not None))
+        for other in later
+    )
+
+
+def _words(codes: Sequence[int]) -> str:
+    return " or ".join(map(str, codes))
+
+
+def had_to_run(bundle: Bundle) -> list[Check]:
+    """One check a `[[grader.ran]]` predicate."""
+    checks = []
+    for entry in bundle.scenario["grader"].get("ran", ()):
+        ok = None if bundle.record is None else when.compile_when(entry["when"])(_permitted(bundle))
+        detail = "" if ok else "no recorded command did" if ok is False else "the trial left no argv record"
+        checks.append(Check(f"ran: {entry['text']}", ok, detail))
+    return checks
+
+
+def _permitted(bundle: Bundle) -> list[Invocation]:
+    return [one for one in route.subject_invocations(bundle) if one.decision == "permitted"]
+
+
+def answers(bundle: Bundle) -> list[Check]:
+    """One check a `[[grader.answer]]`: what the agent finally said."""
+    return [_answer(entry, bundle.answer) for entry in bundle.scenario["grader"].get("answer", ())]
+
+
+def _answer(entry: Mapping[str, Any], answer: str | None) -> Check:
+    kind, wanted = next((kind, entry[kind]) for kind in ("contains", "matches", "lacks") if kind in entry)
+    name = f"answer {kind} {wanted!r}"
+    if answer is None:
+        return Check(name, None, "no answer was kept")
+    if kind == "contains":
+        return Check(name, wanted in answer, "" if wanted in answer else "it does not")
+    found = re.search(wanted, answer) is not None
+    ok = found != (kind == "lacks")
+    return Check(name, ok, "" if ok else "it does not" if kind == "matches" else "it does have that")
+
+
+def traps(bundle: Bundle) -> list[Check]:
+    """One entry a trap of the scenario: ok means not walked into; None where only a judge can say."""
+    found = []
+    for trap in bundle.scenario.get("traps", ()):
+        name = ("central trap: " if trap.get("central") else "trap: ") + trap["text"]
+        if trap.get("when") is None or bundle.record is None:
+            found.append(Check(name, None, "for a judge to say" if bundle.record is not None else "no argv record"))
+        else:
+            walked = when.compile_when(trap["when"])(route.subject_invocations(bundle))
+            found.append(Check(name, not walked, "walked into" if walked else ""))
+    return found
