@@ -1,0 +1,210 @@
+"""One serial line against the machine: is it there, may we open it, who holds it, what will spoil the capture.
+
+The main row says whether the port could be opened now; warnings follow it. Nothing is opened: an open raises DTR,
+which resets many boards.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from labd import paths
+from labd.doctor import Bench, Row, loopback_row, row
+
+#: Device forms that the lab file may hold and this version cannot open.
+LATER = ("rfc2217://", "socket://", "board:")
+
+
+def check_line(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:
+    """Every finding about one serial interface of a target."""
+    name, device = line["name"], line["device"]
+    if device.startswith("loopback:"):
+        return [loopback_row(bench, target, name, device)]
+    if device.startswith(LATER):
+        return [
+            row(
+                target,
+                "serial",
+                "incomplete",
+                "devices of this kind arrive with a later version of labd",
+                interface=name,
+                device=device,
+                fix=f"labd serial set {name} -t {target} --device /dev/…  # labd discover lists ports",
+            )
+        ]
+    return _Line(bench, target, name, device).rows()
+
+
+def access_denied(path: str) -> tuple[str, str]:
+    """(why this user may not open a node, the command that changes it)."""
+    from labd.platform.inventory_linux import group_of, listed_in_group, user_name
+
+    group, user = group_of(path), user_name()
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if not mode & stat.S_IWGRP:
+        return f"only its owner may open it (mode {mode:04o})", f"sudo chmod 660 {path}"
+    if listed_in_group(group):
+        return (
+            f"group {group!r} may open it; {user} is in it, but this process started before that",
+            "labd daemons stop  # after logging out and in again",
+        )
+    return f"only group {group!r} may open it, and {user} is not in it", (
+        f"sudo usermod -aG {group} {user}  # then log out and in again"
+    )
+
+
+class _Line:
+    """The checks of one tty. `path` is what the lab names, made absolute; `node` what it leads to."""
+
+    def __init__(self, bench: Bench, target: str, name: str, device: str) -> None:
+        self.bench, self.target, self.name, self.device = bench, target, name, device
+        self.path = paths.expand(device, bench.env, bench.folder)
+        self.node = os.path.realpath(self.path)
+        self.machine = bench.machine
+        self.ports = self.machine.serial_ports()
+        self.facts: dict[str, Any] = next((port for port in self.ports if port["node"] == self.node), {})
+
+    def rows(self) -> list[Row]:
+        """The main row, then warnings."""
+        if not os.path.exists(self.path):
+            return [self._missing()]
+        if not stat.S_ISCHR(os.stat(self.path).st_mode):
+            return [self._row("missing", f"{self.path} is not a serial device", self._pick())]
+        return [self._main(), *self._warnings()]
+
+    def _row(self, status: str, detail: str, fix: str | None = None) -> Row:
+        return row(self.target, "serial", status, detail, interface=self.name, device=self.device, fix=fix)
+
+    def _set(self, device: str) -> str:
+        return f"labd serial set {self.name} -t {self.target} --device {device}"
+
+    def _free_ports(self) -> list[str]:
+        """Stable names of the ports that no interface of the lab uses."""
+        used = set()
+        for config in self.bench.data.get("targets", {}).values():
+            for line in config.get("serial", []):
+                used.add(os.path.realpath(paths.expand(line["device"], self.bench.env, self.bench.folder)))
+        return [port["device"] for port in self.ports if port["node"] not in used]
+
+    def _pick(self) -> str:
+        free = self._free_ports()
+        return self._set(free[0]) if len(free) == 1 else "labd discover"
+
+    def _missing(self) -> Row:
+        dangling = os.path.islink(self.path)
+        detail = (
+            f"{self.path} is a link to {os.readlink(self.path)}, which is gone"
+            if dangling
+            else f"{self.path} is not there"
+        )
+        free = self._free_ports()
+        detail += f"; unused ports here: {', '.join(free)}" if free else "; no unused port is plugged in"
+        if self.machine.facts.running({"brltty"}):
+            detail += "; brltty runs, and takes some USB adapters away as Braille displays"
+            if not free:
+                return self._row("missing", detail, "sudo systemctl stop brltty brltty-udev  # then plug it in again")
+        return self._row("missing", detail, self._pick())
+
+    def _main(self) -> Row:
+        if not os.access(self.path, os.R_OK | os.W_OK):
+            return self._row("denied", *access_denied(self.path))
+        holders = self.machine.holders(self.node)
+        if holders:
+            who = ", ".join(f"{h['command']} (pid {h['pid']})" for h in holders)
+            return self._row("busy", f"held by {who}", _free(holders[0], self.node))
+        if self.machine.facts.held_by_this_process(self.node):
+            detail = "captured by labd's own daemon"
+        elif self.machine.facts.sees_everybody():
+            detail = "present, nobody holds it"
+        else:
+            detail = "present, nobody is seen to hold it (what other users' programs hold can't be seen)"
+        if self.machine.ports.is_pty(self.path):
+            detail += "; a pseudo-terminal: no modem lines, no break, no line rate"
+        elif self.facts.get("driver"):
+            detail += f"; {self.facts['driver']}"
+        return self._row("ok", detail)
+
+    def _warnings(self) -> Iterator[Row]:
+        yield from self._shared()
+        yield from self._naming()
+        yield from self._meddlers()
+        facts = self.facts
+        if (facts.get("latency_ms") or 0) > 1 and "latency_file" in facts:
+            yield self._row(
+                "warning",
+                f"latency timer is {facts['latency_ms']} ms: each answer may wait that long",
+                f"echo 1 | sudo tee {facts['latency_file']}",
+            )
+        if "autosuspend_file" in facts:
+            yield self._row(
+                "warning",
+                "the kernel may suspend the adapter while it is idle, and lose what comes then",
+                f"echo on | sudo tee {facts['autosuspend_file']}",
+            )
+
+    def _shared(self) -> Iterator[Row]:
+        """Two interfaces of the lab that lead to one port."""
+        for target, config in sorted(self.bench.data.get("targets", {}).items()):
+            for line in config.get("serial", []):
+                other = os.path.realpath(paths.expand(line["device"], self.bench.env, self.bench.folder))
+                if other == self.node and (target, line["name"]) != (self.target, self.name):
+                    yield self._row(
+                        "warning",
+                        f"the lab names the same port as {target} {line['name']}",
+                        f"labd serial rm {line['name']} -t {target}  # or give one another --device",
+                    )
+
+    def _naming(self) -> Iterator[Row]:
+        """A name that can come to mean another adapter."""
+        port = next((port for port in self.ports if port["node"] == self.node), None)
+        if port is None:
+            return
+        if port["ambiguous"] and "/by-path/" not in self.path:
+            fix = self._set(port["by_path"]) if port["by_path"] else "plug the adapters into different machines"
+            yield self._row(
+                "warning",
+                "another adapter has the same USB ids and serial number, so this name can lead to either",
+                fix,
+            )
+        elif self.path == self.node and port["device"] != self.node:
+            yield self._row(
+                "warning",
+                f"{self.node} is a number that changes when adapters are plugged in again",
+                self._set(port["device"]),
+            )
+
+    def _meddlers(self) -> Iterator[Row]:
+        vid, pid = self.facts.get("vid"), self.facts.get("pid")
+        if not vid:
+            return
+        running = self.machine.facts.running({"ModemManager", "brltty"})
+        if "ModemManager" in running and not self.facts.get("mm_ignore"):
+            rule = f'ATTRS{{idVendor}}=="{vid}", ATTRS{{idProduct}}=="{pid}", ENV{{ID_MM_DEVICE_IGNORE}}="1"'
+            yield self._row(
+                "warning",
+                f"ModemManager (pid {running['ModemManager']}) may type AT commands into it: "
+                "no rule tells it to keep off",
+                f"echo '{rule}' | sudo tee /etc/udev/rules.d/77-labd.rules "
+                "&& sudo udevadm control --reload && sudo udevadm trigger",
+            )
+        rules = self.machine.facts.brltty_claims(vid, pid)
+        if rules and "brltty" in running:
+            yield self._row(
+                "warning",
+                f"brltty (pid {running['brltty']}) claims adapters {vid}:{pid} ({rules})",
+                "sudo systemctl disable --now brltty brltty-udev",
+            )
+
+
+def _free(holder: dict[str, Any], node: str) -> str:
+    """The command that makes a holder let go."""
+    command = os.path.basename((holder.get("command") or "").split(" ", 1)[0])
+    tty = os.path.basename(node)
+    known = {
+        "ModemManager": "sudo systemctl stop ModemManager",
+        "brltty": "sudo systemctl stop brltty brltty-udev",
+        "agetty": f"sudo systemctl stop serial-getty@{tty}",
+        "getty": f"sudo systemctl stop serial-getty@{tty}",
+    }
+    return known.get(command, f"kill {holder['pid']}")

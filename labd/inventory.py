@@ -1,0 +1,187 @@
+"""What this machine has that a lab could use: serial ports, network interfaces, capture devices, adb, simulations.
+
+Reads sysfs, /dev and a running adb server; opens no port, starts no process, writes nothing. `discover`,
+`doctor` and `configure` are its users. Where something can't be known, the answer holds a note that says so.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+#: Where a running adb server answers, and how long it may take, in seconds.
+ADB_ADDRESS = ("127.0.0.1", 5037)
+ADB_TIMEOUT_S = 1.0
+
+#: What is kept of a port's facts, as `labd.platform` lists them.
+PORT_KEYS = (
+    "device", "node", "by_id", "by_path", "description", "driver", "vid", "pid", "serial", "topology", "latency_ms",
+)  # fmt: skip
+
+
+def this_machine() -> "Machine":
+    """The machine that this process runs on."""
+    from labd import platform, shim
+
+    facts: Any
+    if sys.platform == "darwin":
+        from labd.platform.inventory_macos import MacInventory
+
+        facts = MacInventory(shim.run_captured)
+    else:
+        from labd.platform.inventory_linux import LinuxInventory
+
+        facts = LinuxInventory()
+    return Machine(facts, platform.current())
+
+
+class Machine:
+    """Everything that may be asked of a machine, behind one object, so that a test can give a made-up one.
+
+    `facts` is a LinuxInventory or a MacInventory; `ports` is `labd.platform.current()` or what stands in for it.
+    """
+
+    def __init__(self, facts: Any, ports: Any, adb: tuple[str, int] = ADB_ADDRESS) -> None:
+        self.facts = facts
+        self.ports = ports
+        self.adb = adb
+
+    def serial_ports(self) -> list[dict[str, Any]]:
+        """Ports with hardware behind them: device (the most stable name), node, by_id, by_path, what it is, holders.
+
+        `ambiguous` is true when another adapter has the same USB ids and serial number, so that their by-id names
+        collide; `device` is then the by-path name. Facts that are not known are None or left out.
+        """
+        found = []
+        for listed in self.ports.serial_ports():
+            port = {key: listed.get(key) for key in PORT_KEYS} | {"ambiguous": bool(listed.get("twins"))}
+            by_path = port["by_path"] if port["ambiguous"] else None
+            port["device"] = by_path or listed.get("path") or listed["node"]
+            port |= self.facts.port_facts(port["node"], port["topology"])
+            port["holders"] = self.holders(port["node"])
+            found.append(port)
+        return found
+
+    def holders(self, node: str) -> list[dict[str, Any]]:
+        """Which other processes have a device open: pid and command. Never raises; empty when it can't be known.
+
+        Whoever plays the far end of a pseudo-terminal isn't one: it is the board.
+        """
+        try:
+            return [dict(holder) for holder in self.ports.holders(node) if not holder.get("master")]
+        except OSError:
+            return []
+
+    def network(self) -> list[dict[str, Any]]:
+        """Wired interfaces with hardware behind them, those that may serve a board first."""
+        wired = [nic for nic in self.facts.network_interfaces() if not nic["wireless"]]
+        return sorted(wired, key=lambda nic: (bool(nic["default_route"]), not nic["usb"], nic["name"]))
+
+    def adb_devices(self) -> list[dict[str, str]] | None:
+        """The devices that a running adb server lists (serial, state, model), or None when none runs.
+
+        Starts no server: asks the one that is there, in its own protocol.
+        """
+        try:
+            with socket.create_connection(self.adb, timeout=ADB_TIMEOUT_S) as server:
+                server.settimeout(ADB_TIMEOUT_S)
+                server.sendall(b"000ehost:devices-l")
+                if _exactly(server, 4) != b"OKAY":
+                    return None
+                text = _exactly(server, int(_exactly(server, 4), 16)).decode("utf-8", "replace")
+        except (OSError, ValueError, EOFError):
+            return None
+        return [_adb_row(line) for line in text.splitlines() if len(line.split()) >= 2]
+
+
+def simulated() -> dict[str, str]:
+    """Built-in simulated boards: name → title, read from their files. Empty when they are not installed."""
+    import tomllib
+
+    found: dict[str, str] = {}
+    for path in _dut_files():
+        try:
+            with open(path, "rb") as file:
+                title = tomllib.load(file).get("title", "")
+        except (OSError, tomllib.TOMLDecodeError):
+            continue
+        found[os.path.basename(path)[: -len(".toml")]] = str(title)
+    return found
+
+
+def _dut_files() -> Iterator[str]:
+    """The files of the built-in boards. Finds the package `loopback` without importing it."""
+    from importlib.util import find_spec
+
+    spec = find_spec("loopback")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        duts = os.path.join(folder, "duts")
+        if os.path.isdir(duts):
+            yield from (os.path.join(duts, name) for name in sorted(os.listdir(duts)) if name.endswith(".toml"))
+
+
+def on_path(program: str, env: Mapping[str, str]) -> str | None:
+    """Where the caller's PATH has a program, or None."""
+    import shutil
+
+    return shutil.which(program, path=env.get("PATH", os.defpath))
+
+
+def discover(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
+    """The whole inventory as plain data: serial, ethernet, video, adb, simulated, notes.
+
+    `notes` says, for each kind that is empty or unknown, where was looked and what may be the reason.
+    """
+    notes: list[str] = []
+    ports = machine.serial_ports()
+    if not ports:
+        notes.append(_no_ports(machine))
+    if any(port["ambiguous"] for port in ports):
+        notes.append("serial: adapters without a serial number of their own share a by-id name; use by-path names")
+    network = machine.network()
+    if not network:
+        notes.append("ethernet: no wired interface with hardware behind it")
+    video = machine.facts.video_devices()
+    if video is None:
+        notes.append("video: this system did not tell its cameras")
+    elif not video:
+        notes.append("video: no capture device under /sys/class/video4linux; a dongle needs the uvcvideo driver")
+    devices = machine.adb_devices()
+    if devices is None:
+        notes.append("adb: installed, but its server is not running; `adb devices` starts it" if on_path("adb", env)
+                     else "adb: not installed (package adb, or android-platform-tools with brew)")  # fmt: skip
+    elif not devices:
+        notes.append("adb: the server runs and sees no device; is USB debugging on?")
+    return {
+        "serial": ports,
+        "ethernet": [{"device": nic["name"], "active": nic["carrier"], **nic} for nic in network],
+        "video": video or [],
+        "adb": devices or [],
+        "simulated": [{"device": f"loopback:{name}", "title": title} for name, title in simulated().items()],
+        "notes": notes,
+    }
+
+
+def _no_ports(machine: Machine) -> str:
+    meddler = machine.facts.running({"brltty"})
+    where = "/dev/cu.*" if machine.facts.name == "macos" else "/sys/class/tty and /dev/serial"
+    tip = "brltty runs and takes some USB adapters away" if meddler else "plug one in and look again"
+    return f"serial: no port with hardware behind it in {where}; {tip}"
+
+
+def _exactly(server: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = server.recv(count - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def _adb_row(line: str) -> dict[str, str]:
+    serial, state, *rest = line.split()
+    named = dict(word.split(":", 1) for word in rest if ":" in word)
+    row = {"serial": serial, "state": state}
+    return row | ({"model": named["model"]} if "model" in named else {})

@@ -1,0 +1,212 @@
+"""`labd commands`: the table of operations itself, to list, to search, to check words against."""
+
+from __future__ import annotations
+
+from labd.errors import Usage, nearest
+from labd.operations.model import Answer, Operation, Param
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from labd.call import Call
+    from labd.operations.model import Args
+
+#: What a word is worth where it is found.
+WEIGHTS = (("path", 8), ("summary", 4), ("examples", 2), ("params", 2), ("doc", 1))
+
+#: Words of a question that say nothing about the command.
+FILLERS = frozenset(
+    ("a", "an", "the", "to", "of", "in", "on", "for", "with", "and", "or", "my", "me", "i", "it", "is", "do", "how",
+     "can", "what", "from", "by", "labd", "board", "s")
+)  # fmt: skip
+
+#: What people of the field call things, and the words of the table.
+SYNONYMS = {
+    "reboot": ("cycle", "power"), "restart": ("cycle", "restart"), "reset": ("reset", "cycle"), "turn": ("power",),
+    "switch": ("power",), "plug": ("helper", "power"), "shelly": ("shellyplug",), "outlet": ("power", "helper"),
+    "uart": ("serial",), "console": ("serial",), "terminal": ("serial",), "tty": ("serial",), "port": ("serial",),
+    "read": ("log", "show"), "output": ("log",), "capture": ("watch",), "record": ("watch", "log"),
+    "type": ("send",), "write": ("send",), "keystroke": ("send",), "keyboard": ("hid",), "mouse": ("hid",),
+    "screen": ("video",), "screenshot": ("video", "shot"), "camera": ("video",), "hdmi": ("video",),
+    "android": ("adb",), "tablet": ("adb",), "phone": ("adb",), "tftp": ("netboot",), "pxe": ("netboot",),
+    "dhcp": ("netboot",), "hardware": ("discover",), "plugged": ("doctor", "discover"), "present": ("doctor",),
+    "check": ("doctor",), "consistent": ("doctor",), "verify": ("doctor",), "create": ("add", "init"),
+    "new": ("add", "init"), "delete": ("rm",), "remove": ("rm",), "change": ("set",), "edit": ("set", "edit"),
+    "device": ("target", "device"), "machine": ("host", "discover"), "guide": ("skill",), "docs": ("skill",),
+    "program": ("helper",), "background": ("daemons",), "service": ("daemon",),
+}  # fmt: skip
+
+
+def described(op: Operation) -> dict[str, Any]:
+    """One operation as plain data, with everything that any face needs to know about it."""
+    return {
+        "path": op.name,
+        "aliases": [" ".join(path) for path in op.aliases],
+        "summary": op.summary,
+        "doc": op.doc,
+        "effect": op.effect,
+        "where": op.where,
+        "stream": op.stream,
+        "opaque": op.opaque,
+        "missing": op.missing or None,
+        "params": [_param(param) for param in op.params],
+        "examples": [{"command": command, "what": what} for command, what in op.examples],
+    }
+
+
+def _param(param: Param) -> dict[str, Any]:
+    return {
+        "name": param.name,
+        "help": param.help,
+        "kind": param.kind,
+        "unit": param.unit or None,
+        "flags": list(param.flags),
+        "positional": param.positional,
+        "required": param.required,
+        "default": param.default,
+        "choices": list(param.choices),
+        "minimum": param.minimum,
+        "maximum": param.maximum,
+        "repeat": param.repeat,
+        "complete": param.complete or None,
+    }
+
+
+def search(table: list[dict[str, Any]], words: list[str]) -> list[dict[str, Any]]:
+    """The operations that fit the words, best first: how many words fit counts before how well each does."""
+    wanted = [word for word in words if word not in FILLERS] or words
+    scored = []
+    for place, entry in enumerate(table):
+        fields = {
+            "path": " ".join([entry["path"], *entry["aliases"]]),
+            "summary": entry["summary"],
+            "doc": entry["doc"],
+            "params": " ".join(" ".join([p["name"], p["help"], *p["flags"]]) for p in entry["params"]),
+            "examples": " ".join(e["command"] + " " + e["what"] for e in entry["examples"]),
+        }
+        tokens = {name: set(_words(text)) for name, text in fields.items()}
+        points = [_points(word, tokens) for word in wanted]
+        if any(points):
+            scored.append((-sum(1 for p in points if p), -sum(points), bool(entry["missing"]), place, entry))
+    return [entry for *_, entry in sorted(scored, key=lambda row: row[:4])]
+
+
+def _points(word: str, tokens: dict[str, set[str]]) -> float:
+    """What one word of the question is worth: exact and by stem in full, by a synonym half."""
+    best = 0.0
+    for spelled, factor in (
+        (word, 1.0),
+        (_stem(word), 0.9),
+        *((other, 0.5) for other in SYNONYMS.get(_stem(word), ())),
+    ):
+        for field, weight in WEIGHTS:
+            if any(token == spelled or (len(spelled) > 3 and token.startswith(spelled)) for token in tokens[field]):
+                best = max(best, weight * factor)
+    return best
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def _words(text: str) -> list[str]:
+    import re
+
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def near(table: list[dict[str, Any]], words: list[str]) -> list[str]:
+    """Operations whose words look like the ones asked for; the groups when none does. Never empty."""
+    known = {word for entry in table for word in _words(entry["path"])}
+    alike = {hit for word in words for hit in nearest(word, sorted(known))}
+    paths = [entry["path"] for entry in table if alike & set(_words(entry["path"]))]
+    return paths[:10] or sorted({entry["path"].split(" ")[0] for entry in table})
+
+
+def _commands(call: Call, args: Args) -> Any:
+    if args.check:
+        if args.search is not None:
+            raise Usage("--check and --search exclude each other")
+        return _check(args.words)
+    from labd.operations import all_operations
+
+    table = [described(op) for op in all_operations()]
+    words = list(args.words)
+    if args.search is None and words:
+        raise Usage(f"labd commands has no place for {words[0]!r}", hint=f"labd commands --search {words[0]}")
+    if args.search is None:
+        return {"operations": table}
+    if "--json" in words:  # behind the first word of a search, the parser takes it for one more
+        words.remove("--json")
+        call.json = True
+    wanted = _words(" ".join([args.search, *words]))
+    if not wanted:
+        raise Usage("--search needs words, like: --search power cycle", hint="labd commands")
+    found = search(table, wanted)
+    if not found:
+        return {"search": wanted, "operations": [], "near": near(table, wanted)}
+    return {"search": wanted, "operations": found}
+
+
+def _check(words: list[str]) -> Answer:
+    """Whether words are a command, without running it: exit 0, or 2 with the reason (4: no such helper or the like)."""
+    from labd.argv import parse
+
+    if words[:1] == ["labd"]:
+        words = words[1:]
+    if not words:
+        raise Usage("--check needs the words of a command behind --", hint="labd commands --check -- target add pico")
+    parsed = parse(words)
+    op = parsed.operation
+    if op is None:
+        what = "help" if parsed.words or parsed.wants_help else "version"
+        return Answer({"ok": True, "path": " ".join(parsed.words), "help": what == "help"}, text=f"ok: {what}")
+    data = {"ok": True, "path": op.name, "effect": op.effect, "help": parsed.wants_help, "missing": op.missing or None}
+    missing = f"; not in this version: {op.missing}" if op.missing else ""
+    return Answer(data, text=f"ok: labd {op.name} (effect: {op.effect}{missing})")
+
+
+def _text(data: Any, call: Call) -> str:
+    from labd.render import columns
+
+    if not data["operations"]:
+        listed = "\n".join(f"  labd {path}" for path in data["near"])
+        return f"no command is about {' '.join(data['search'])}; nearest:\n{listed}\nall of them: labd commands"
+    most = 12 if "search" in data else len(data["operations"])
+    rows: list[tuple[str, ...]] = [
+        (f"labd {entry['path']}", entry["summary"] + (" (not in this version)" if entry["missing"] else ""))
+        for entry in data["operations"][:most]
+    ]
+    lines = [columns(rows, call.columns, "")]
+    if len(data["operations"]) > most:
+        lines.append(f"{most} of {len(data['operations'])}, best first; add words to narrow it, or --json for all")
+    return "\n".join([*lines, "", "more: labd COMMAND --help · labd commands --search WORDS"])
+
+
+OPERATIONS = (
+    Operation(
+        ("commands",),
+        "every command: list, search, check",
+        effect="help",
+        doc="With --json, the whole table: each command's words, parameters with units and defaults, effect and "
+        "examples. --check tells whether words are a command that exists, and runs nothing: exit 0, or 2 with the "
+        "reason.",
+        params=(
+            Param("search", "rank the commands by these words", flags=("--search",), metavar="WORDS"),
+            Param("check", "only tell whether the words behind -- are a command", kind="switch", flags=("--check",),
+                  default=False),
+            Param("words", "more words of --search, or the command for --check", kind="rest"),
+        ),
+        handler=_commands,
+        text=_text,
+        examples=(
+            ("labd commands --search power cycle", "which commands are about that"),
+            ("labd commands --json", "the whole table for a program"),
+            ("labd commands --check -- serial send pico 'uname -a'", "whether these words would be understood"),
+        ),
+    ),
+)  # fmt: skip
