@@ -1,0 +1,403 @@
+"""A simulated board at run time: its states, its timers, its memory of variables and environment.
+
+One task lives the board's life from power-on; bytes that arrive are turned into events by the tty discipline at
+once (so echo is immediate, as a kernel's is, even while the board is busy printing) and wait in a queue for it.
+Owned by `loopback.player`, which gives it a port and power. Never blocks, starts no process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from . import shell
+from .discipline import Discipline, Event
+from .dutfile import Act, After, Dut, Respond, State
+from .flood import Flood
+from .port import Port
+from .record import Record
+from .template import Lookup, Template
+
+MAX_EVENTS = 4096
+
+
+class _Interrupted(Exception):
+    """^C while something was being printed."""
+
+
+class _Reboot(Exception):
+    """The board starts over."""
+
+
+class Board:
+    """The board that `dut` describes. Give it a port with `connect`, then power with `power_on`."""
+
+    def __init__(self, dut: Dut, record: Record, clock: Callable[[], float]) -> None:
+        self.dut = dut
+        self.boots = 0
+        self.lost_input = 0
+        self.state: State | None = None
+        self.flood: Flood | None = None
+        self._record = record
+        self._clock = clock
+        self._port: Port | None = None
+        self._tty = Discipline(dut.eol.encode(dut.encoding, "replace"))
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._interrupt = asyncio.Event()
+        self._fifo: deque[int] = deque()
+        self._poll: asyncio.TimerHandle | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._later: set[asyncio.Task[None]] = set()
+        self._saved = dict(dut.env)
+        self._env = dict(dut.env)
+        self._variables = dict(dut.variables)
+        self._born = 0.0
+        self._touched = 0.0
+        self._line = ""
+        self._status = 0
+
+    # -- power --------------------------------------------------------------------------------------------------
+
+    def connect(self, port: Port) -> None:
+        """The board's end of the line."""
+        self._port = port
+
+    @property
+    def powered(self) -> bool:
+        return self._life is not None
+
+    def power_on(self) -> None:
+        """Boot; nothing if it has power already."""
+        if self._life is None:
+            self._record.add("power", on=True)
+            self._life = asyncio.get_running_loop().create_task(self._live())
+
+    def power_off(self) -> None:
+        """Fall silent at once, mid-byte if need be; what was in memory is gone."""
+        if self._life is not None:
+            self._record.add("power", on=False)
+            self._life.cancel()
+            self._life = None
+        self._stop_all()
+        self._tty.mode = "mute"
+        self.state = None
+
+    def _stop_all(self) -> None:
+        for task in self._later:
+            task.cancel()
+        self._later.clear()
+        if self.flood is not None:
+            self._flood("stop")
+            self.flood = None
+        self._fifo.clear()
+        self._events = asyncio.Queue()
+        self._tty.reset()
+
+    # -- input --------------------------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Bytes came in on the port."""
+        if not self.dut.poll_ms:
+            self._read(data)
+            return
+        room = max(0, self.dut.input_fifo - len(self._fifo))
+        self._fifo.extend(data[:room])
+        if lost := data[room:]:
+            self.lost_input += len(lost)
+            self._record.bytes("lost", lost)
+        if self._poll is None and self._fifo:
+            self._poll = asyncio.get_running_loop().call_later(self.dut.poll_ms / 1000, self._poll_once)
+
+    def _poll_once(self) -> None:
+        self._poll = None
+        if self._fifo:
+            self._read(bytes([self._fifo.popleft()]))
+        if self._fifo:
+            self._poll = asyncio.get_running_loop().call_later(self.dut.poll_ms / 1000, self._poll_once)
+
+    def _read(self, data: bytes) -> None:
+        self._record.bytes("rx", data)
+        if self._life is None:
+            return
+        self._touched = self._clock()
+        echo, events = self._tty.feed(data)
+        self._send(echo, echo=True)
+        for event in events:
+            if event.kind == "intr":
+                self._interrupt.set()
+            if self._events.qsize() < MAX_EVENTS:
+                self._events.put_nowait(event)
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    def _send(self, data: bytes, **fields: bool) -> None:
+        if self._port is not None and data:
+            self._record.bytes("tx", data, **fields)
+            self._port.write(data)
+
+    def say(self, data: bytes) -> None:
+        """Send exactly these bytes, now, whatever the board is doing."""
+        self._send(data)
+
+    def _encode(self, text: str) -> bytes:
+        text = text.replace("\r\n", "\n").replace("\n", self.dut.eol)
+        return text.encode(self.dut.encoding, "surrogateescape" if self.dut.encoding == "utf-8" else "replace")
+
+    async def _print(self, template: Template, look: Lookup, line_ms: int = 0) -> None:
+        text = template.render(look)
+        if not text:
+            return
+        for line in text.splitlines(keepends=True) if line_ms else [text]:
+            self._send(self._encode(line))
+            assert self._port is not None
+            await self._port.drain()
+            if line_ms:
+                await self._pause(line_ms)
+
+    async def _pause(self, ms: int) -> None:
+        """Wait, but not through a ^C."""
+        try:
+            await asyncio.wait_for(self._interrupt.wait(), ms / 1000)
+        except TimeoutError:
+            return
+        raise _Interrupted
+
+    # -- values -------------------------------------------------------------------------------------------------
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the last boot."""
+        return self._clock() - self._born
+
+    def _look(self, name: str, arg: str) -> object:
+        if name in self._variables:
+            return self._variables[name]
+        if name == "text":
+            return self.dut.texts[arg].render(self._look)
+        if name == "env":
+            return self._env.get(arg, "") if arg else "\n".join(f"{k}={v}" for k, v in sorted(self._env.items()))
+        flood = self.flood
+        values: dict[str, object] = {
+            "line": self._line,
+            "word": (self._line.split() or [""])[0],
+            "boots": self.boots,
+            "uptime": f"{self.uptime:.2f}",
+            "kernel_time": f"{self.uptime:12.6f}",
+            "status": self._status,
+            "sent": flood.sent if flood else 0,
+            "rate": (flood.rate or "full speed") if flood else 0,
+        }
+        return values[name]
+
+    def _with(self, extra: dict[str, object]) -> Lookup:
+        def look(name: str, arg: str) -> object:
+            if name == "env" and arg in extra:
+                return self._env.get(str(extra[arg]), "")
+            return extra[name] if name in extra else self._look(name, arg)
+
+        return look
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        while True:
+            self._boot()
+            try:
+                await self._print(self.dut.banner, self._look)
+                name = self.dut.start
+                while True:
+                    name = await self._in_state(self.dut.states[name])
+            except _Reboot:
+                continue
+
+    def _boot(self) -> None:
+        self._stop_all()
+        self._tty.mode = "mute"
+        self.boots += 1
+        self._born = self._touched = self._clock()
+        self._variables = dict(self.dut.variables)
+        self._env = dict(self._saved)
+        self._status = 0
+
+    def _enter(self, state: State) -> None:
+        self.state = state
+        self._record.add("state", state=state.name, boots=self.boots)
+        if state.mode != self._tty.mode:
+            self._tty.reset()
+        if state.mode != "line":
+            self._events = asyncio.Queue()
+        self._tty.mode, self._tty.echo = state.mode, state.echo
+        self._interrupt.clear()
+        if self.flood is not None:
+            self._flood("stop")
+        self.flood = None
+        if state.flood is not None and self._port is not None:
+            spec = state.flood
+            self.flood = Flood(
+                self._port, spec.line, self._look, self.dut.eol, spec.rate, spec.first, lambda: self.uptime
+            )
+
+    async def _in_state(self, state: State) -> str:
+        """Live in `state`; returns the name of the next one."""
+        self._enter(state)
+        try:
+            await self._print(state.enter, self._look, state.line_ms)
+        except _Interrupted:
+            self._interrupt.clear()
+        if state.then is not None:
+            return state.then
+        if state.countdown is not None:
+            return await self._count_down(state)
+        await self._print(state.prompt, self._look)
+        if state.flood is not None and state.flood.start:
+            self._flood("start")
+        timers = [[self._clock() + after.ms / 1000, 0] for after in state.after]
+        entered = self._clock()
+        while True:
+            event = await self._next(state, timers, entered)
+            goto = await (self._fire(state, timers) if event is None else self._handle(state, event))
+            if goto is not None:
+                return goto
+
+    async def _next(self, state: State, timers: list[list[float]], entered: float) -> Event | None:
+        """The next event, or None when a timer of `state.after` is due."""
+        while True:
+            due = [self._due(after, timer) for after, timer in zip(state.after, timers, strict=True)]
+            soonest = min((when for when in due if when is not None), default=None)
+            if soonest is not None and soonest <= self._clock() and self._events.empty():
+                return None
+            try:
+                wait = None if soonest is None else max(0.0, soonest - self._clock())
+                return await asyncio.wait_for(self._events.get(), wait)
+            except TimeoutError:
+                continue  # keys may have put it off
+
+    def _due(self, after: After, timer: list[float]) -> float | None:
+        if timer[1] and not after.repeat:
+            return None
+        return timer[0] if after.since == "enter" else max(timer[0], self._touched + after.ms / 1000)
+
+    async def _fire(self, state: State, timers: list[list[float]]) -> str | None:
+        now = self._clock()
+        for after, timer in zip(state.after, timers, strict=True):
+            due = self._due(after, timer)
+            if due is None or due > now:
+                continue
+            timer[1] += 1
+            timer[0] = now + after.ms / 1000
+            await self._print(after.print, self._with({"n": int(timer[1])}))
+            if (goto := self._act(after.act)) is not None:
+                return goto
+        return None
+
+    async def _count_down(self, state: State) -> str:
+        spec = state.countdown
+        assert spec is not None
+        seconds = spec.seconds.render(self._look).strip()
+        for left in range(int(seconds) if seconds.lstrip("-").isdigit() else 0, 0, -1):
+            await self._print(spec.text, self._with({"left": left}))
+            try:
+                await asyncio.wait_for(self._events.get(), spec.tick_ms / 1000)
+            except TimeoutError:
+                continue
+            return spec.interrupt
+        await self._print(spec.text, self._with({"left": 0}))
+        return spec.goto
+
+    def _act(self, act: Act) -> str | None:
+        if act.reboot:
+            raise _Reboot
+        return act.goto
+
+    # -- answers ------------------------------------------------------------------------------------------------
+
+    async def _handle(self, state: State, event: Event) -> str | None:
+        if event.kind == "key" and state.mode != "key":
+            return None
+        self._interrupt.clear()
+        text = event.data.decode(self.dut.encoding, "surrogateescape")
+        if event.kind == "intr":
+            text = "\x03"
+        elif event.kind == "eof":
+            text = "\x04"
+        try:
+            found, goto = await self._answer(state, text)
+        except _Interrupted:
+            self._interrupt.clear()
+            found, goto = None, None
+        if goto is None and state.mode == "line" and (found is None or found.prompt) and event.kind != "eof":
+            await self._print(state.prompt, self._look)
+        return goto
+
+    async def _answer(self, state: State, text: str) -> tuple[Respond | None, str | None]:
+        if not state.shell or text in ("\x03", "\x04"):
+            return await self._command(state, text if state.mode == "key" else text.strip())
+        found = None
+        for joint, command in shell.split(text):
+            if (joint == "&&" and self._status) or (joint == "||" and not self._status):
+                continue
+            expanded = shell.expand(command, lambda name: self._parameter(name))
+            found, goto = await self._command(state, expanded)
+            if goto is not None:
+                return found, goto
+        return found, None
+
+    def _parameter(self, name: str) -> str:
+        return str(self._status) if name == "?" else self._env.get(name, "")
+
+    async def _command(self, state: State, line: str) -> tuple[Respond | None, str | None]:
+        self._line = line
+        for spec in state.respond:
+            match = spec.match.fullmatch(line)
+            if match is None:
+                continue
+            groups: dict[str, object] = {str(n): match[n] or "" for n in range(spec.match.groups + 1)}
+            groups.update({name: value or "" for name, value in match.groupdict().items()})
+            look = self._with(groups)
+            if spec.when_env and spec.when_env.render(look) not in self._env:
+                continue
+            return spec, await self._respond(spec, look)
+        if line and line not in ("\x03", "\x04") and state.mode == "line":
+            self._status = 127
+            await self._print(state.unknown, self._with({"0": line}))
+        return None, None
+
+    async def _respond(self, spec: Respond, look: Lookup) -> str | None:
+        if spec.delay_ms:
+            await self._pause(spec.delay_ms)
+        for name, value in spec.set:
+            self._variables[name] = value.render(look)
+        for key, value in spec.setenv:
+            self._env[key.render(look)] = value.render(look)
+        if spec.unsetenv:
+            self._env.pop(spec.unsetenv.render(look), None)
+        if spec.saveenv:
+            self._saved = dict(self._env)
+        rate = spec.flood_rate.render(look)
+        if self.flood is not None and rate.isdigit():
+            self.flood.rate = int(rate)
+        if spec.flood == "stop":
+            self._flood("stop")
+        await self._print(spec.reply, look, spec.line_ms)
+        if spec.flood == "start":
+            self._flood("start")
+        self._status = spec.status
+        if spec.followup.texts:
+            texts = [text.render(look) for text in spec.followup.texts]
+            task = asyncio.get_running_loop().create_task(self._follow(texts, spec.followup.after_ms))
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+        return self._act(spec.act)
+
+    async def _follow(self, texts: list[str], after_ms: int) -> None:
+        for text in texts:
+            await asyncio.sleep(after_ms / 1000)
+            self._send(self._encode(text))
+
+    def _flood(self, what: str) -> None:
+        flood = self.flood
+        if flood is None or flood.running == (what == "start"):
+            return
+        flood.start() if what == "start" else flood.stop()
+        self._record.add("flood", running=what == "start", next=flood.next, sent=flood.sent)

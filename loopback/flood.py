@@ -1,0 +1,90 @@
+"""Numbered lines without end, as a kernel gone mad prints them: what a bench must keep up with.
+
+The numbers have no gaps, so whoever reads can count what was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .template import Lookup, Template
+
+if TYPE_CHECKING:
+    from .port import Port
+
+BATCH = 256  # lines a write at full speed
+TICK_S = 0.01
+
+
+class Flood:
+    """A generator on one port. `rate` is in lines a second, 0 for as many as the port takes."""
+
+    def __init__(
+        self, port: Port, line: Template, lookup: Lookup, eol: str, rate: int, first: int, uptime: Callable[[], float]
+    ) -> None:
+        self._port = port
+        self._lookup = lookup
+        self._line = line
+        self._eol = eol
+        self._uptime = uptime
+        self.rate = rate
+        self.next = first
+        self.sent = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None
+
+    def start(self) -> None:
+        """Go on from the next number; nothing if it runs already."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Stop after a whole line."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _pattern(self) -> tuple[bytes, Callable[[int, float], tuple[object, ...]]]:
+        """The line as a %-pattern, which formats ten times faster than the template, and its arguments."""
+        out: list[str] = []
+        names: list[str] = []
+        for part in self._line.parts:
+            if isinstance(part, str):
+                out.append(part.replace("%", "%%"))
+            elif part.name == "n":
+                out.append(f"%{part.arg or 'd'}")
+                names.append("n")
+            elif part.name == "t":
+                out.append("%12.6f")
+                names.append("t")
+            else:
+                out.append(str(self._lookup(part.name, part.arg)).replace("%", "%%"))
+        text = "".join(out).rstrip("\n") + self._eol
+        return text.encode(), lambda n, t: tuple(n if name == "n" else t for name in names)
+
+    async def _run(self) -> None:
+        pattern, arguments = self._pattern()
+        loop = asyncio.get_running_loop()
+        began, done, rate = loop.time(), 0, self.rate
+        while True:
+            if rate != self.rate:
+                began, done, rate = loop.time(), 0, self.rate
+            count = BATCH if not rate else int((loop.time() - began) * rate) - done
+            if count > 0:
+                count = min(count, 4 * BATCH)
+                now = self._uptime()
+                numbers = range(self.next, self.next + count)
+                self._port.write(b"".join([pattern % arguments(n, now) for n in numbers]))
+                self.next += count
+                self.sent += count
+                done += count
+            if rate:
+                await asyncio.sleep(TICK_S)
+            else:
+                await self._port.drain()
+                await asyncio.sleep(0)
