@@ -25,7 +25,8 @@ class Call:
     `pid` and `uid` where they are known. `bench` is the daemon's live side: None without a daemon, and until the
     shim has permitted the operation. `record` collects what the handler adds to the argv record's end
     (`lab_before`, `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says
-    whether the caller still listens. `flush` hands on what was answered so far. `on_error`, where a face sets it, takes errors instead of stderr.
+    whether the caller still listens. `flush` hands on what was answered so far. `on_error`, where a face sets it, takes errors instead of stderr. `hop(function, *args, **kw)`
+    runs an async function of the bench on the daemon's loop and returns what it returns.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Call:
         self.record: dict[str, Any] = {}
         self.flush: Callable[[], None] = lambda: None
         self.on_error: Callable[[LabdError], None] | None = None
+        self.hop: Callable[..., Any] = _no_loop
         self._lab: Lab | None = None
 
     @property
@@ -102,6 +104,10 @@ class Call:
 def encode(text: str) -> bytes:
     """Text as the bytes of the caller's terminal: UTF-8, with undecodable argv bytes given back as they came."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def _no_loop(function: Any, *args: Any, **named: Any) -> Any:
+    raise AssertionError("no daemon's loop here: the operation must say where='daemon'")
 
 
 def _poll(directory: str, seconds: float) -> bool:

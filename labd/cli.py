@@ -107,11 +107,11 @@ class Sink:
             self.write(1, data)
 
 
-def execute(call: Call, bench: Any = None, hop: Callable[..., Any] | None = None) -> int:
+def execute(call: Call, bench: Any = None) -> int:
     """Run one call to its end and return its exit code; errors are rendered, never raised.
 
-    Inside the daemon `bench` is its live side and `hop(function, *args)` runs an async handler on its loop. Raises
-    shim.NeedsDaemon or shim.NeedsClient when another process must do it; nothing was written then.
+    `bench` is the live side of the daemon that runs this, None elsewhere. Raises shim.NeedsDaemon or shim.NeedsClient
+    when another process must do it; nothing was written then.
     """
     passage = Passage(call)
     _tee(call, passage)
@@ -119,7 +119,7 @@ def execute(call: Call, bench: Any = None, hop: Callable[..., Any] | None = None
     signal: str | None = None
     moved = False
     try:
-        code = _run(call, passage, bench, hop)
+        code = _run(call, passage, bench)
         call.flush()
     except (shim.NeedsDaemon, shim.NeedsClient):
         moved = True
@@ -154,7 +154,7 @@ def _tee(call: Call, passage: Passage) -> None:
     call.out, call.err = both_out, both_err
 
 
-def _run(call: Call, passage: Passage, bench: Any, hop: Callable[..., Any] | None) -> int:
+def _run(call: Call, passage: Passage, bench: Any) -> int:
     call.json, call.quiet = _asked(call.argv, "--json"), _asked(call.argv, "--quiet", "-q")
     try:
         parsed = parse(call.argv)
@@ -167,7 +167,7 @@ def _run(call: Call, passage: Passage, bench: Any, hop: Callable[..., Any] | Non
     if op is None or args is None:
         passage.start(operation=op.name if op else None, effect="help", decision="permitted")
         return _help(call, parsed)
-    return shim.perform(passage, op, args, call, bench, lambda: _answer(call, op, args, hop))
+    return shim.perform(passage, op, args, call, bench, lambda: _answer(call, op, args))
 
 
 def _asked(argv: list[str], *spellings: str) -> bool:
@@ -191,11 +191,11 @@ def _help(call: Call, parsed: Parsed) -> int:
     return 0
 
 
-def _answer(call: Call, op: Operation, args: Args, hop: Callable[..., Any] | None) -> int:
+def _answer(call: Call, op: Operation, args: Args) -> int:
     """Call the handler and write what it answers; returns the exit code."""
     handler = op.handler
     assert handler is not None
-    found = hop(handler, call, args) if op.where == "daemon" and hop is not None else handler(call, args)
+    found = handler(call, args)
     if op.stream:
         return _stream(call, op, found)
     code, text = 0, None
@@ -255,7 +255,9 @@ def _defect(call: Call, error: Exception) -> LabdError:
     if isinstance(error, OSError):
         where = f" {error.filename}" if error.filename else ""
         return LabdError(f"{error.strerror or error}{where}")
-    return LabdError(f"a defect in labd: {type(error).__name__}: {error}", hint="again with LABD_DEBUG=1, and report it")
+    return LabdError(
+        f"a defect in labd: {type(error).__name__}: {error}", hint="again with LABD_DEBUG=1, and report it"
+    )
 
 
 def _through_daemon(call: Call, daemon_version: str) -> int:

@@ -34,7 +34,7 @@ def start(call: Call) -> None:
         raise Unreachable(f"the path of the daemon's socket is too long for a UNIX socket: {path}",
                           hint="set XDG_RUNTIME_DIR to a shorter directory")  # fmt: skip
     log = os.path.join(directory, "daemon.log")
-    child = shim.start_daemon(call.env, log)
+    child = shim.start_daemon(call.env, directory, log)
     began = time.monotonic()
     told = False
     while not answers(path):

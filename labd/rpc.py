@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import Any
 
 import trio
 
 from labd import __version__, shim
-from labd.argv import words_of
+from labd.argv import operation_named, words_of
 from labd.call import Call
 from labd.cli import Sink, execute
-from labd.errors import LabdError, Usage, nearest
+from labd.errors import LabdError, Usage
 from labd.platform.peer import peer_of
 
 #: Bytes of one request line or argv call; more is not a call but an attack or an accident.
@@ -68,7 +69,8 @@ class Server:
         body = await peer.exactly(size) if size <= REQUEST_BYTES else b""
         fields = body.split(b"\0")
         if len(fields) < 7 or fields[0] != b"1":
-            await peer.send(b"e%d\n%sx2\n" % (32, b"labd: the request was not readable\n"[:32]))
+            text = b"labd: the daemon could not read the request\n"
+            await peer.send(b"e%d\n%sx2\n" % (len(text), text))
             return
         if fields[1] != __version__.encode():
             await peer.send(b"v%s\n" % __version__.encode())
@@ -86,9 +88,18 @@ class Server:
         self.calls[key] = {"pid": peer.pid, "argv": call.argv, "since": trio.current_time()}
         code: int | None = None
 
+        call.env["XDG_STATE_HOME"] = os.path.dirname(self.bench.state)  # the journals are this daemon's
+
+        def wait(directory: str, seconds: float) -> bool:
+            call.flush()
+            return bool(trio.from_thread.run(self.bench.wait_journal, directory, seconds))
+
+        call.wait_data = wait
+        call.hop = _hop
+
         def work() -> int:
             try:
-                return execute(call, self.bench, lambda function, *args: trio.from_thread.run(function, *args))
+                return execute(call, self.bench)
             except shim.NeedsClient:
                 return -1
 
@@ -140,27 +151,30 @@ class Server:
                 result = await internal(**params)
                 await peer.send(_line({"jsonrpc": "2.0", "id": request_id, "result": result}))
                 return
-            argv = ["--json", *words_of(method, params)]
+            op = operation_named(method)
+            argv = ["--json", *words_of(op, params)]
         except LabdError as error:
             await peer.send(_labd_error(request_id, error))
             return
         except TypeError as error:
             await peer.send(_labd_error(request_id, Usage(str(error))))
             return
-        await self._operation(peer, request, request_id, argv)
+        await self._operation(_RpcAnswer(peer, request_id, op.stream), request, argv)
 
-    async def _operation(self, peer: _Peer, request: dict[str, Any], request_id: Any, argv: list[str]) -> None:
-        context = request.get("labd") if isinstance(request.get("labd"), dict) else {}
-        assert isinstance(context, dict)
-        answer = _RpcAnswer(peer, request_id)
-        call = _rpc_call(argv, context, peer, answer)
-        code = await self._run(call, peer, watch=False)
+    async def _operation(self, answer: _RpcAnswer, request: dict[str, Any], argv: list[str]) -> None:
+        context = request.get("labd")
+        call = _rpc_call(argv, context if isinstance(context, dict) else {}, answer)
+        code = await self._run(call, answer.peer, watch=False)
+        if code == -1:
+            answer.error = Usage(f"{request['method']} runs in a terminal only")
         if answer.error is not None:
-            await peer.send(_labd_error(request_id, answer.error))
-        elif code == -1:
-            await peer.send(_labd_error(request_id, Usage(f"{request['method']} runs in a terminal only")))
+            await answer.peer.send(_labd_error(answer.request_id, answer.error))
         else:
-            await peer.send(answer.result(code))
+            await answer.peer.send(answer.result(code))
+
+
+def _hop(function: Any, *args: Any, **named: Any) -> Any:
+    return trio.from_thread.run(partial(function, *args, **named))
 
 
 class _Peer:
@@ -254,44 +268,50 @@ def _call_of(fields: list[bytes], peer: _Peer) -> Call:
 
 
 class _RpcAnswer:
-    """Gathers what a call answers into JSON-RPC lines."""
+    """Turns what a call answers into JSON-RPC lines: one result, or notifications and a count for a stream."""
 
-    def __init__(self, peer: _Peer, request_id: Any) -> None:
+    def __init__(self, peer: _Peer, request_id: Any, stream: bool) -> None:
         self.peer = peer
         self.request_id = request_id
+        self.stream = stream
         self.error: LabdError | None = None
         self.notes: list[str] = []
-        self.parts: list[bytes] = []
-        self.stream = False
+        self.held = b""
+        self.count = 0
 
     def out(self, data: bytes) -> None:
-        self.parts.append(data)
+        """Take a piece of the answer (JSON text, a line each)."""
+        self.held += data
+        if self.stream and len(self.held) > 32768:
+            self.flush()
 
     def err(self, data: bytes) -> None:
+        """Take a note; it travels with the result."""
         self.notes.append(data.decode("utf-8", "replace").strip())
 
     def set_error(self, error: LabdError) -> None:
+        """Take the error that ended the call."""
         self.error = error
 
-    def items(self) -> list[bytes]:
-        """Whole lines gathered so far, taken out."""
-        lines = b"".join(self.parts).split(b"\n")
-        self.parts = [lines.pop()] if lines[-1] else []
-        return [line for line in lines if line]
+    def flush(self) -> None:
+        """Send the whole lines of a stream as notifications. Called from the call's thread."""
+        if not self.stream:
+            return
+        whole, _, self.held = self.held.rpartition(b"\n")
+        for line in filter(None, whole.split(b"\n")):
+            self.count += 1
+            head = b'{"jsonrpc": "2.0", "method": "rpc.item", "params": {"id": %s, "item": %s}}\n'
+            trio.from_thread.run(self.peer.send, head % (json.dumps(self.request_id).encode(), line))
 
     def result(self, code: int | None) -> bytes:
-        lines = self.items()
-        if self.stream or len(lines) != 1:
-            body = b"[" + b", ".join(lines) + b"]"
-        else:
-            body = lines[0]
+        """The final line. `exit` is what the command line would have exited with."""
+        body = b'{"items": %d}' % self.count if self.stream else self.held.strip() or b"null"
         head = {"jsonrpc": "2.0", "id": self.request_id, "exit": code, "notes": self.notes}
         return json.dumps(head).encode()[:-1] + b', "result": ' + body + b"}\n"
 
 
-def _rpc_call(argv: list[str], context: dict[str, Any], peer: _Peer, answer: _RpcAnswer) -> Call:
-    env = context.get("env")
-    lab = context.get("lab")
+def _rpc_call(argv: list[str], context: dict[str, Any], answer: _RpcAnswer) -> Call:
+    env, lab, peer = context.get("env"), context.get("lab"), answer.peer
     call = Call(
         face="rpc",
         argv=["--lab", lab, *argv] if isinstance(lab, str) and lab else argv,
@@ -303,14 +323,7 @@ def _rpc_call(argv: list[str], context: dict[str, Any], peer: _Peer, answer: _Rp
         program="rpc",
     )
     call.on_error = answer.set_error
-
-    def flush() -> None:
-        for line in answer.items():
-            answer.stream = True
-            head = json.dumps({"jsonrpc": "2.0", "method": "rpc.item", "params": {"id": answer.request_id}})
-            trio.from_thread.run(peer.send, head[:-2].encode() + b', "item": ' + line + b"}}\n")
-
-    call.flush = flush if argv_streams(argv) else call.flush
+    call.flush = answer.flush
     return call
 
 
@@ -326,8 +339,3 @@ def _error_line(request_id: Any, code: int, message: str, data: dict[str, Any]) 
 def _labd_error(request_id: Any, error: LabdError) -> bytes:
     data = {"code": error.name, "exit": error.exit_code, "hint": error.hint, "near": error.near}
     return _error_line(request_id, -32000 - error.exit_code, error.message, data)
-
-
-def unknown_method(method: str, known: list[str]) -> Usage:
-    """The error for a method that no operation has."""
-    return Usage(f"no method {method!r}", near=nearest(method, known), hint="labd commands --json")

@@ -114,7 +114,7 @@ def named_target(args: Args) -> str | None:
 # --- processes ------------------------------------------------------------------------------------------------------
 
 
-def start_daemon(env: dict[str, str], log_path: str) -> Popen[bytes]:
+def start_daemon(env: dict[str, str], runtime: str, log_path: str) -> Popen[bytes]:
     """Start `labd daemon` in a session of its own, its output appended to `log_path`.
 
     It gets the caller's environment less what belongs to the one call (LABD_LAB, LABD_ARGV_LOG).
@@ -125,7 +125,7 @@ def start_daemon(env: dict[str, str], log_path: str) -> Popen[bytes]:
     log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "labd.daemon", "--detached"],
+            [sys.executable, "-m", "labd.daemon", "--detached", runtime],  # named there for whoever looks with ps
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -178,7 +178,12 @@ def run_captured(argv: list[str], timeout_s: float, env: dict[str, str] | None =
 
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=timeout_s, env=env
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=timeout_s,
+            env=env,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None, b""

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 #: What an operation does to the world (design section 2). The shim maps effects to policy levels.
 EFFECTS = ("help", "observe", "config", "actuate", "admin")
 
-#: Where a handler runs. `here`: a plain function, in the caller's process or in the daemon's worker thread.
-#: `daemon`: an async function inside the daemon, which is started if need be. `client`: a plain function that
-#: needs the caller's own process (its terminal, its editor, or the daemon's absence).
+#: Where a handler runs. `here`: in the caller's process, or in a worker thread of the daemon when one is up.
+#: `daemon`: in a worker thread of the daemon, which is started if need be; `call.bench` is there, and
+#: `call.hop(function, …)` runs the bench's async functions. `client`: in the caller's own process, since it needs its
+#: terminal, its editor, or the daemon's absence.
 PLACES = ("here", "daemon", "client")
 
 #: What a parameter holds. `switch` is a flag with an optional true or false. `rest` takes every word that follows.
@@ -99,8 +100,8 @@ class Operation:
     """One verb of the bench: everything that any face needs to know about it.
 
     `path` is its words (`("serial", "send")`), `aliases` other spellings. `handler(call, args)` returns JSON-able
-    data or an Answer; with `stream=True` it returns an iterator (async if `where` is `daemon`) of items, each a
-    dict (one JSON line) or bytes (written as they are). `text(data_or_item, call)` turns it into what a person
+    data or an Answer; with `stream=True` it returns an iterator of items, each a dict (one JSON line), bytes
+    (written as they are) or, last, an int (the exit code). `text(data_or_item, call)` turns it into what a person
     reads, without a final newline; None prints nothing. `examples` are (command line, what it does) pairs that
     must parse. `opaque` says that the trailing words belong to another program and are not checked.
     `missing` says what is not there yet: the words, the help and the checks work, running it is exit 7.

@@ -1,0 +1,36 @@
+# make eval: the main job. make test: all checks and tests. Both set up what they need, and are quick the second time.
+.PHONY: eval test check bench clean setup
+.DEFAULT_GOAL := help
+
+PY := .venv/bin/python
+JOBS ?= 2
+
+help:
+	@echo "make eval    run every executable scenario for real, and the agents that must fail; writes runs/…/report.md"
+	@echo "make test    make check, then the tests"
+	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line"
+	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
+	@echo "make clean   remove .venv, caches and build output; runs/ stays"
+
+setup:
+	@sh packaging/bootstrap.sh
+
+eval: setup
+	@.venv/bin/labd-eval run --all --jobs $(JOBS)
+
+test: check
+	@$(PY) -m pytest
+
+check: setup
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check -q .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-cache -q 2>/dev/null || .venv/bin/lint-imports --no-cache
+	@.venv/bin/labd-eval check
+
+bench: setup
+	@$(PY) -m tests.bench
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,242 @@
+"""The live side of the daemon: which channels and boards exist, and what operations may ask of them.
+
+Only the shim hands it out. Everything here runs on the daemon's loop, but for the methods that say `thread-safe`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from labd import paths
+from labd.boards import Boards
+from labd.capture import CaptureLoop
+from labd.channels.serial import SerialChannel
+from labd.errors import LabdError, NotFound, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from labd.lab import Lab
+
+#: Seconds between looks at the lab files in use, and between writes of the journals to disk.
+LAB_SECONDS = 1.0
+SYNC_SECONDS = 1.0
+
+
+class Entry:
+    """One channel in use: the target of one lab."""
+
+    def __init__(self, lab_path: str, target: str, channel: SerialChannel) -> None:
+        self.lab_path = lab_path
+        self.target = target
+        self.channel = channel
+        self.watched: set[str] | None = None  # names asked for; None: all that the lab has
+        self.seen: tuple[int, int, int] | None = None
+
+
+class Bench:
+    """Channels keyed by lab and target. `level` is the daemon's own policy level."""
+
+    def __init__(self, nursery: trio.Nursery, *, level: str, runtime: str, log: Callable[[str], None]) -> None:
+        self.nursery = nursery
+        self.level = level
+        self.runtime = runtime
+        self.log = log
+        self.state = paths.state_dir(os.environ)
+        self.capture = CaptureLoop()
+        self.boards = Boards(nursery, runtime, self._board_tells)
+        self.entries: dict[tuple[str, str], Entry] = {}
+        self.internal: dict[str, Any] = {}
+        self.started = time.time()
+        self._grew: dict[str, trio.Event] = {}
+
+    # --- what operations ask ---------------------------------------------------------------------------------------
+
+    async def watch(self, lab: Lab, target: str, interface: str | None) -> list[dict[str, Any]]:
+        """Open the target's interfaces (or the one named) and capture them; what each resolved to."""
+        configs = self._configs(lab, target)
+        entry = await self._entry(lab, target)
+        if interface is None:
+            entry.watched = None
+        elif entry.watched is not None:
+            entry.watched.add(interface)
+        wanted = [config for config in configs if interface in (None, config["name"])]
+        return await entry.channel.watch(wanted)
+
+    async def stop(self, lab: Lab, target: str, interface: str | None) -> list[str]:
+        """Stop capturing and free the ports; the names of those that were open."""
+        entry = self.entries.get((os.path.realpath(lab.path), target))
+        if entry is None:
+            return []
+        stopped = await entry.channel.stop(None if interface is None else [interface])
+        if not any(line["state"] != "stopped" for line in entry.channel.status()):
+            del self.entries[os.path.realpath(lab.path), target]
+        elif interface is not None:
+            entry.watched = {line["name"] for line in entry.channel.status() if line["state"] != "stopped"}
+        return stopped
+
+    async def send(self, lab: Lab, target: str, interface: str, data: bytes, *, pace_ms: float, who: dict[str, Any],
+                   timeout_s: float) -> dict[str, Any]:  # fmt: skip
+        """Write bytes to an open interface. Raises Unreachable when it is not captured or down; nothing is queued."""
+        entry = self.entries.get((os.path.realpath(lab.path), target))
+        if entry is None:
+            raise Unreachable(f"{target}/{interface} is not being captured; nothing was sent",
+                              hint=f"labd serial watch {target}")  # fmt: skip
+        return await entry.channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s)
+
+    async def pulse_dtr(self, lab: Lab, target: str, interface: str, ms: float) -> dict[str, Any]:
+        """Assert DTR for `ms` milliseconds. Raises Unreachable when the port is not captured or has no such line."""
+        entry = self.entries.get((os.path.realpath(lab.path), target))
+        if entry is None:
+            raise Unreachable(f"{target}/{interface} is not being captured", hint=f"labd serial watch {target}")
+        await entry.channel.pulse_dtr(interface, ms)
+        return {"target": target, "interface": interface, "line": "DTR", "ms": ms}
+
+    def status(self, lab_path: str, target: str) -> list[dict[str, Any]]:
+        """What the captured interfaces of a target are doing. Thread-safe."""
+        entry = self.entries.get((os.path.realpath(lab_path), target))
+        return entry.channel.status() if entry else []
+
+    def channels(self) -> list[dict[str, Any]]:
+        """Every captured interface of every lab. Thread-safe."""
+        return [
+            {"lab": entry.lab_path, "target": entry.target, **line}
+            for entry in list(self.entries.values())
+            for line in entry.channel.status()
+        ]
+
+    def board_list(self) -> list[dict[str, Any]]:
+        """The simulated boards that run. Thread-safe."""
+        return [board.status() for board in list(self.boards.running.values())]
+
+    async def stop_board(self, name: str) -> dict[str, Any]:
+        """End the simulated board `name` (TARGET.INTERFACE). Raises NotFound."""
+        found = [board for board in self.boards.running.values() if board.name == name]
+        if not found:
+            raise NotFound(f"no simulated board {name!r} runs", hint="labd daemons")
+        for board in found:
+            await self.boards.stop(board)
+        return {"stopped": [board.name for board in found]}
+
+    async def wait_journal(self, directory: str, seconds: float) -> bool:
+        """Sleep until the journal in `directory` grew, at most `seconds`. Always True: the caller is still there."""
+        event = self._grew.setdefault(directory, trio.Event())
+        with trio.move_on_after(seconds):
+            await event.wait()
+        return True
+
+    # --- what the daemon runs --------------------------------------------------------------------------------------
+
+    async def capture_forever(self) -> None:
+        """Read every open port as its bytes come."""
+        while True:
+            await trio.lowlevel.wait_readable(self.capture.fileno())
+            self.capture.step()
+
+    async def follow_labs(self) -> None:
+        """Take up edits of the lab files in use."""
+        while True:
+            await trio.sleep(LAB_SECONDS)
+            for entry in list(self.entries.values()):
+                try:
+                    await self._follow(entry)
+                except LabdError as error:
+                    self.log(f"{entry.lab_path}: {error.message}; going on with what was read before")
+
+    async def sync_forever(self) -> None:
+        """Write the journals through to the disk, in a thread."""
+        while True:
+            await trio.sleep(SYNC_SECONDS)
+            for entry in list(self.entries.values()):
+                await trio.to_thread.run_sync(entry.channel.sync)
+
+    async def close(self) -> None:
+        """Close every channel and end every board."""
+        for entry in list(self.entries.values()):
+            await entry.channel.stop(None)
+        await self.boards.stop_all()
+
+    def event_everywhere(self, kind: str, **fields: Any) -> None:
+        """Put one event into every open journal (a stall of the loop concerns them all)."""
+        for entry in self.entries.values():
+            entry.channel.event_all(kind, **fields)
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    async def _entry(self, lab: Lab, target: str) -> Entry:
+        real = os.path.realpath(lab.path)
+        entry = self.entries.get((real, target))
+        if entry is None:
+            journal = lab.data.get("journal", {})
+            channel = SerialChannel(
+                real,
+                target,
+                journal_root=os.path.join(self.state, "journal", paths.lab_id(real), target),
+                capture=self.capture,
+                start_dut=self._start_board(real, target),
+                on_data=self._wake,
+                settings=journal,
+            )
+            entry = self.entries[real, target] = Entry(real, target, channel)
+            entry.seen = _identity(real)
+            await self.nursery.start(self._run_channel, entry)
+        return entry
+
+    async def _run_channel(self, entry: Entry, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """One channel's task tree behind a barrier: its crash is told, and touches no other."""
+        try:
+            await entry.channel.run(task_status=task_status)
+        except Exception as error:
+            self.log(f"channel {entry.target} crashed: {error!r}")
+        finally:
+            if self.entries.get((entry.lab_path, entry.target)) is entry:
+                del self.entries[entry.lab_path, entry.target]
+
+    def _start_board(self, lab_path: str, target: str) -> Callable[[str, str], Any]:
+        async def start(device: str, interface: str) -> str:
+            return await self.boards.start(lab_path, f"{target}.{interface}", device, dict(os.environ))
+
+        return start
+
+    def _board_tells(self, name: str, kind: str, **fields: Any) -> None:
+        target, _, interface = name.rpartition(".")
+        for entry in self.entries.values():
+            if entry.target == target:
+                entry.channel.event(interface, kind, **fields)
+
+    def _configs(self, lab: Lab, target: str) -> list[dict[str, Any]]:
+        configs = lab.serial(target)
+        if not configs:
+            raise NotFound(f"target {target!r} has no serial interface",
+                           hint=f"labd serial add console -t {target} --device DEVICE")  # fmt: skip
+        return configs
+
+    async def _follow(self, entry: Entry) -> None:
+        now = _identity(entry.lab_path)
+        if now == entry.seen:
+            return
+        entry.seen = now
+        from labd.lab import load
+
+        lab = await trio.to_thread.run_sync(load, entry.lab_path, dict(os.environ))
+        configs = lab.serial(entry.target) if entry.target in lab.targets else []
+        if entry.watched is not None:
+            configs = [config for config in configs if config["name"] in entry.watched]
+        await entry.channel.reconcile(configs)
+
+    def _wake(self, directory: str) -> None:
+        event = self._grew.pop(directory, None)
+        if event is not None:
+            event.set()
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,254 @@
+"""The daemon's process: one a user and runtime directory. Lock, socket, signals, and the nursery of all that lives.
+
+It is known by its lock and its answer, never by a pid alone: whoever holds the lock owns the socket's name, so a
+left-over socket is simply replaced, and kill -9 leaves nothing that blocks the next start. Runs as
+`labd daemon` in the foreground (systemd, launchd), or detached when the first runtime verb needs it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from labd import __version__, paths
+from labd.bench import Bench
+from labd.errors import Busy, LabdError
+from labd.policy import in_force
+from labd.rpc import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: A step of the loop longer than this (seconds) is a stall: at 115200 baud a port overruns after 355 ms.
+STALL_SECONDS = 0.02
+
+#: Stalls are told at most this often (seconds), the longest of them with their count.
+STALL_TELL_SECONDS = 5.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the daemon until it is told to stop; returns its exit code."""
+    detached = "--detached" in (sys.argv[1:] if argv is None else argv)
+    try:
+        return run(detached)
+    except Busy as error:
+        if detached:
+            return 0  # another one was started at the same moment and won
+        print(f"labd: {error.message}", file=sys.stderr)  # noqa: T201 - no face renders for the daemon itself
+        return error.exit_code
+    except LabdError as error:
+        print(f"labd: {error.message}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+
+
+def run(detached: bool) -> int:
+    """Take the lock and serve. Raises Busy when a daemon already runs, Refused for an unsafe directory."""
+    level, _ = in_force([("LABD_POLICY", os.environ["LABD_POLICY"])] if os.environ.get("LABD_POLICY") else [])
+    runtime = paths.private_dir(paths.runtime_dir(os.environ))
+    lock = Lock(runtime)
+    sys.setswitchinterval(0.0005)  # a thread that renders must not hold the capture loop for 5 ms
+    trio.run(partial(_serve, level, runtime, lock))
+    return 0
+
+
+class Lock:
+    """The held lock of a runtime directory. Raises Busy naming the holder. Never unlinked: that would be a race."""
+
+    def __init__(self, runtime: str) -> None:
+        self.runtime = runtime
+        self.path = os.path.join(runtime, "daemon.lock")
+        self.fd = self._take()
+
+    def _take(self) -> int:
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(fd, 32).decode("ascii", "replace").strip()
+            os.close(fd)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise Busy(f"a daemon already runs here (pid {holder or 'unknown'})", hint="labd daemons") from None
+            raise
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        return fd
+
+    def again(self) -> None:
+        """Make directory and lock file again where a sweep took them. Raises Busy when a new daemon was faster."""
+        paths.private_dir(self.runtime)
+        try:
+            if os.path.samestat(os.stat(self.path), os.fstat(self.fd)):
+                return
+        except FileNotFoundError:
+            pass
+        old, self.fd = self.fd, self._take()
+        os.close(old)
+
+
+def log(text: str) -> None:
+    """One line in the daemon's log (stderr)."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    print(f"{stamp} {text}", file=sys.stderr, flush=True)  # noqa: T201 - stderr is the log
+
+
+async def _serve(level: str, runtime: str, lock: Lock) -> None:
+    path = os.path.join(runtime, "daemon.sock")
+    async with trio.open_nursery() as nursery:
+        bench = Bench(nursery, level=level, runtime=runtime, log=log)
+        server = Server(bench)
+        door = _Door(path, server, lock.again)
+        stop = trio.Event()
+        bench.internal = _internal(bench, server, stop)
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            nursery.start_soon(_on_signals, signals, stop)
+            nursery.start_soon(bench.capture_forever)
+            nursery.start_soon(bench.follow_labs)
+            nursery.start_soon(bench.sync_forever)
+            nursery.start_soon(_watchdog, bench)
+            await nursery.start(door.keep_open)
+            notify("READY=1")
+            log(f"labd {__version__} serves {path}, policy level {level}")
+            await stop.wait()
+            log("stopping")
+            notify("STOPPING=1")
+            with trio.move_on_after(10, shield=True):
+                await bench.close()
+            nursery.cancel_scope.cancel()
+
+
+class _Door:
+    """The listening socket; made again when its file vanishes."""
+
+    def __init__(self, path: str, server: Server, relock: Callable[[], None]) -> None:
+        self.path = path
+        self.server = server
+        self.relock = relock
+
+    async def keep_open(self, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+        """Listen for ever; calls that came through a door that vanished go on to their end."""
+        listener = self._listen()
+        task_status.started()
+        try:
+            async with trio.open_nursery() as calls:
+                while True:
+                    identity = os.stat(self.path).st_ino
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(self._accept, listener, calls)
+                        while self._is_there(identity):
+                            await trio.sleep(1)
+                        nursery.cancel_scope.cancel()
+                    await listener.aclose()
+                    log("the socket file vanished; making it again")
+                    self.relock()
+                    listener = self._listen()
+        finally:
+            if self._is_there(identity):
+                self._remove()
+
+    def _listen(self) -> trio.SocketListener:
+        raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._remove()
+        raw.bind(self.path)  # in a 0700 directory; the mode below is the second lock on the same door
+        os.chmod(self.path, 0o600)
+        raw.listen(128)
+        return trio.SocketListener(trio.socket.from_stdlib_socket(raw))
+
+    async def _accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
+        while True:
+            try:
+                stream = await listener.accept()
+            except (trio.ClosedResourceError, trio.BrokenResourceError):
+                return
+            except OSError as error:  # out of descriptors: wait for some to come free
+                log(f"accept: {error.strerror}")
+                await trio.sleep(0.1)
+                continue
+            nursery.start_soon(self._guarded, stream)
+
+    async def _guarded(self, stream: trio.SocketStream) -> None:
+        try:
+            await self.server.serve(stream)
+        except Exception as error:
+            log(f"a connection crashed: {error!r}")
+
+    def _is_there(self, identity: int) -> bool:
+        try:
+            return os.stat(self.path).st_ino == identity
+        except OSError:
+            return False
+
+    def _remove(self) -> None:
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+
+
+def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
+    """The methods that are no operations: what the program itself needs of its daemon."""
+
+    async def hello() -> dict[str, Any]:
+        return {"version": __version__, "pid": os.getpid(), "level": bench.level, "started": bench.started}
+
+    async def status() -> dict[str, Any]:
+        calls = [{"pid": c["pid"], "argv": c["argv"]} for c in server.calls.values()]
+        return {**await hello(), "channels": bench.channels(), "boards": bench.board_list(), "calls": calls}
+
+    async def stop_daemon() -> dict[str, Any]:
+        stop.set()
+        return {"stopping": True, "pid": os.getpid()}
+
+    async def stop_board(name: str) -> dict[str, Any]:
+        return await bench.stop_board(name)
+
+    return {"daemon.hello": hello, "daemon.status": status, "daemon.stop": stop_daemon,
+            "daemon.stop_board": stop_board}  # fmt: skip
+
+
+async def _on_signals(signals: Any, stop: trio.Event) -> None:
+    async for number in signals:
+        log(f"got {signal.Signals(number).name}")
+        if number != signal.SIGHUP:
+            stop.set()
+
+
+async def _watchdog(bench: Bench) -> None:
+    """Notice when the loop stood still, and put it into the journals: bytes may have been late or lost."""
+    worst, count, told = 0.0, 0, 0.0
+    while True:
+        before, cpu = time.monotonic(), time.thread_time()
+        await trio.sleep(0.05)
+        late = time.monotonic() - before - 0.05
+        if late > STALL_SECONDS:
+            count += 1
+            if late > worst:
+                worst, worst_cpu = late, time.thread_time() - cpu
+        if count and before - told > STALL_TELL_SECONDS:
+            bench.event_everywhere("stall", max_ms=round(worst * 1e3, 1), cpu_ms=round(worst_cpu * 1e3, 1), count=count)
+            worst, count, told = 0.0, 0, before
+
+
+def notify(state: str) -> None:
+    """Tell a service manager (sd_notify(3)); nothing where there is none."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+        try:
+            out.connect("\0" + address[1:] if address.startswith("@") else address)
+            out.sendall(state.encode())
+        except OSError as error:
+            log(f"NOTIFY_SOCKET: {error.strerror}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

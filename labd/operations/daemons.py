@@ -1,0 +1,267 @@
+"""`labd daemon` and `labd daemons`: what runs in the background for this user, and ending it."""
+
+from __future__ import annotations
+
+import os
+
+from labd import paths
+from labd.errors import Busy, LabdError, NotFound, Unreachable, nearest
+from labd.operations.model import Answer, Operation, Param
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from labd.call import Call
+    from labd.operations.model import Args
+
+#: Seconds that a daemon gets to stop by itself.
+STOP_SECONDS = 12.0
+
+
+def run_daemon(call: Call, args: Args) -> Answer:
+    """The daemon in this very process."""
+    from labd.daemon import main
+
+    return Answer(None, code=main(["--foreground"]), text="")
+
+
+def list_daemons(call: Call, args: Args) -> dict[str, Any]:
+    """The daemon, the boards it plays, the ports it captures, and what runs without a record."""
+    status = _status(call)
+    untracked = _untracked(call, status)
+    if status is None:
+        call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
+        return {"daemon": None, "channels": [], "boards": [], "untracked": untracked}
+    daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
+    return {"daemon": daemon, "channels": status["channels"], "boards": status["boards"], "untracked": untracked}
+
+
+def list_text(data: dict[str, Any], call: Call) -> str:
+    """One line a process."""
+    from labd.render import columns
+
+    rows: list[tuple[str, ...]] = []
+    if data["daemon"]:
+        daemon = data["daemon"]
+        rows.append(("labd", f"pid {daemon['pid']}", f"version {daemon['version']}, policy level {daemon['level']}"))
+    for line in data["channels"]:
+        where = f"{line['target']}.{line['name']}"
+        rows.append(("serial", where, f"{line['state']}  {line.get('device', '')}  lab {line['lab']}"))
+    for board in data["boards"]:
+        rows.append(("board", board["name"], f"pid {board['pid']}  {board['device']}  restarts {board['restarts']}"))
+    for stray in data["untracked"]:
+        rows.append(("untracked", f"pid {stray['pid']}", f"{stray['command']}  (labd daemons stop --all ends it)"))
+    return columns(rows, call.columns, indent="") if rows else "no daemon, no untracked process"
+
+
+def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
+    """Stop the daemon, or the simulated boards named."""
+    from labd.client import Client
+
+    status = _status(call)
+    if args.names:
+        if status is None:
+            raise NotFound("no daemon runs, so no board of it does", hint="labd daemons")
+        known = [board["name"] for board in status["boards"]]
+        for name in args.names:
+            if name not in known and name != "labd":
+                raise NotFound(f"nothing called {name!r} runs", near=nearest(name, known), hint="labd daemons")
+        with Client(call.env) as client:
+            for name in args.names:
+                if name != "labd":
+                    client.request("daemon.stop_board", {"name": name})
+        if "labd" not in args.names:
+            return {"stopped": args.names}
+    stopped = list(args.names)
+    if status is not None:
+        _stop(call, status["pid"], args.force)
+        stopped.append(f"labd (pid {status['pid']})")
+    stopped += _hung(call, status, args.force)
+    if args.all:
+        stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None) if _end(stray["pid"])]
+    if not stopped:
+        call.note("nothing was running")
+    return {"stopped": stopped}
+
+
+def stop_text(data: dict[str, Any], call: Call) -> str | None:
+    """What was stopped."""
+    return "stopped " + ", ".join(data["stopped"]) if data["stopped"] else None
+
+
+def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
+    """Stop the daemon, start it again, and open what it captured before."""
+    from labd.client import Client, start
+
+    status = _status(call)
+    if status is not None:
+        _stop(call, status["pid"], args.force)
+    _hung(call, status, args.force)
+    start(call)
+    again = []
+    for lab, target in sorted({(line["lab"], line["target"]) for line in (status or {}).get("channels", ())}):
+        names = [line["name"] for line in (status or {})["channels"]
+                 if (line["lab"], line["target"]) == (lab, target) and line["state"] != "stopped"]  # fmt: skip
+        with Client(call.env) as client:
+            for name in names:
+                try:
+                    client.request("serial.watch", {"target": target, "interface": name}, lab=lab)
+                    again.append(f"{target}.{name}")
+                except LabdError as error:
+                    call.note(f"{target}.{name}: {error.message}")
+    with Client(call.env) as client:
+        hello = client.request("daemon.hello")
+    return {"pid": hello["pid"], "version": hello["version"], "captured_again": again}
+
+
+def restart_text(data: dict[str, Any], call: Call) -> str:
+    """The new daemon and what it captures."""
+    again = ", ".join(data["captured_again"]) or "nothing"
+    return f"labd {data['version']} runs as pid {data['pid']}; captures {again}"
+
+
+def _status(call: Call) -> dict[str, Any] | None:
+    """The daemon's own account, or None when none answers."""
+    from labd.client import Client
+
+    try:
+        with Client(call.env, timeout_s=5) as client:
+            status: dict[str, Any] = client.request("daemon.status")
+            return status
+    except Unreachable:
+        return None
+
+
+def _stop(call: Call, pid: int, force: bool) -> None:
+    from labd.client import Client
+
+    try:
+        with Client(call.env, timeout_s=5) as client:
+            client.request("daemon.stop")
+    except LabdError:
+        if not force:
+            raise
+    _wait_for_lock(call, pid, force)
+
+
+def _hung(call: Call, status: dict[str, Any] | None, force: bool) -> list[str]:
+    """End a daemon that holds the lock and does not answer, when asked to."""
+    pid = _lock_holder(call)
+    if status is not None or pid is None:
+        return []
+    if not force:
+        raise Busy(f"a daemon (pid {pid}) holds the lock and does not answer", hint="labd daemons stop --force")
+    _wait_for_lock(call, pid, True, seconds=0.0)
+    return [f"labd (pid {pid}, by force)"]
+
+
+def _wait_for_lock(call: Call, pid: int, force: bool, seconds: float = STOP_SECONDS) -> None:
+    """Wait until the daemon's lock is free; with `force`, kill the one that holds it."""
+    import signal
+    import time
+
+    deadline = time.monotonic() + seconds
+    while _lock_holder(call) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if _lock_holder(call) is None:
+        return
+    if not force:
+        raise Busy(f"the daemon (pid {pid}) is still running after {seconds:.0f} s", hint="labd daemons stop --force")
+    _end(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while _lock_holder(call) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _lock_holder(call: Call) -> int | None:
+    """The pid of who holds the daemon's lock; None when it is free."""
+    import fcntl
+
+    try:
+        fd = os.open(os.path.join(paths.runtime_dir(call.env), "daemon.lock"), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        text = os.read(fd, 32).strip()
+        return int(text) if text.isdigit() else None
+    finally:
+        os.close(fd)
+    return None
+
+
+def _end(pid: int, number: int = 15) -> bool:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return False
+    return True
+
+
+def _untracked(call: Call, status: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Daemons and board players of this runtime directory that no daemon answers for."""
+    from labd import shim
+    from labd.platform.processes import own_processes
+
+    mine = paths.runtime_dir(call.env)
+    tracked = {status["pid"], *(board["pid"] for board in status["boards"])} if status else set()
+    return [
+        {"pid": process["pid"], "command": process["command"]}
+        for process in own_processes(mine, lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
+        if process["pid"] not in tracked and process["pid"] != os.getpid()
+    ]
+
+
+FORCE = Param("force", "kill a daemon that does not stop by itself", kind="switch", flags=("--force",))
+
+OPERATIONS = (
+    Operation(
+        ("daemon",),
+        "run the daemon in the foreground",
+        effect="admin",
+        where="client",
+        handler=run_daemon,
+        doc="For systemd and launchd; everybody else needs nothing, since the first runtime verb starts the daemon. "
+        "Its policy level is LABD_POLICY's at its start (default bench) and stays that.",
+        examples=(("labd daemon", "serve until SIGTERM"),),
+    ),
+    Operation(
+        ("daemons", "list"),
+        "list the daemon, its channels and boards, and untracked processes",
+        effect="observe",
+        handler=list_daemons,
+        text=list_text,
+        aliases=(("daemons",),),
+        examples=(("labd daemons", "what runs"), ("labd daemons --json", "the same for a program")),
+    ),
+    Operation(
+        ("daemons", "stop"),
+        "stop the daemon, or boards by name",
+        effect="admin",
+        where="client",
+        params=(
+            Param("names", "`labd` or a board's name; the daemon and all it runs when left out", kind="rest"),
+            Param("all", "also end untracked processes of ours", kind="switch", flags=("--all",)),
+            FORCE,
+        ),
+        handler=stop_daemons,
+        text=stop_text,
+        doc="Captured text stays readable with labd serial log.",
+        examples=(
+            ("labd daemons stop", "stop the daemon and the boards it plays"),
+            ("labd daemons stop --all", "also end processes that no daemon answers for"),
+        ),
+    ),
+    Operation(
+        ("daemons", "restart"),
+        "restart the daemon and capture again what it captured",
+        effect="admin",
+        where="client",
+        params=(FORCE,),
+        handler=restart_daemons,
+        text=restart_text,
+        examples=(("labd daemons restart", "after an upgrade, or a change of LABD_POLICY"),),
+    ),
+)

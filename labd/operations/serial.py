@@ -1,0 +1,300 @@
+"""`labd serial`: capture consoles, send to them, read back what they said. Configuration is in `serial_config`."""
+
+from __future__ import annotations
+
+from labd.errors import NotFound, Refused, Usage
+from labd.operations.model import INTERFACE, TARGET, Operation, Param
+from labd.operations.serial_config import SERIAL_CONFIG_OPERATIONS
+from labd.operations.serial_log import SERIAL_LOG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from labd.call import Call
+    from labd.operations.model import Args
+
+#: Seconds that a send may take beyond its pacing before it is given up.
+SEND_SECONDS = 10.0
+
+TARGET_EITHER = Param("target", "the target, as a flag", flags=("-t", "--target"), complete="target")
+
+
+def watch(call: Call, args: Args) -> dict[str, Any]:
+    """Open the interfaces and capture them; answers once they are open."""
+    lab = call.lab()
+    target = lab.resolve_target(args.target, call)
+    interface = None if args.interface is None else lab.resolve_interface(target, args.interface, call)["name"]
+    opened = call.hop(call.bench.watch, lab, target, interface)
+    return {"target": target, "interfaces": opened}
+
+
+def watch_text(data: dict[str, Any], call: Call) -> str:
+    """One line an interface: what it resolved to."""
+    return "\n".join(f"{data['target']}.{line['name']}: {_state(line)}" for line in data["interfaces"])
+
+
+def _state(line: dict[str, Any]) -> str:
+    node = line.get("node")
+    where = line["device"] if node in (None, line["device"]) else f"{line['device']} → {node}"
+    text = f"{line['state']}  {where}  {_settings(line)}"
+    for key in ("error", "note"):
+        if line.get(key):
+            text += f"  ({line[key]})"
+    return text
+
+
+def _settings(line: dict[str, Any]) -> str:
+    if line.get("kind") in ("pty", "loopback"):
+        return f"{line.get('baud', 115200)} baud by name only: a PTY has no line rate and no modem lines"
+    return f"{line.get('baud', 115200)} baud"
+
+
+def stop(call: Call, args: Args) -> dict[str, Any]:
+    """Stop capturing; frees the ports. What was captured stays."""
+    lab = call.lab()
+    target = lab.resolve_target(args.target, call)
+    interface = None if args.interface is None else lab.resolve_interface(target, args.interface, call)["name"]
+    stopped = call.hop(call.bench.stop, lab, target, interface) if call.bench is not None else []
+    if not stopped:
+        call.note(f"{target} was not being captured; labd serial log {target} reads what was captured before")
+    return {"target": target, "stopped": stopped}
+
+
+def stop_text(data: dict[str, Any], call: Call) -> str | None:
+    """What was stopped."""
+    if not data["stopped"]:
+        return None
+    names = ", ".join(f"{data['target']}.{name}" for name in data["stopped"])
+    return f"stopped {names}; labd serial log {data['target']} still reads what was captured"
+
+
+def send(call: Call, args: Args) -> dict[str, Any]:
+    """Write bytes to the console, now or not at all."""
+    lab = call.lab()
+    target = lab.resolve_target(args.target, call)
+    line = lab.resolve_interface(target, args.interface, call)
+    text = args.text
+    data = call.read_stdin() if text == "-" else text.encode("utf-8", "surrogateescape")
+    if not args.no_newline:
+        data += line["eol"].encode()
+    if not data:
+        raise Usage("there is nothing to send: the text is empty and --no-newline leaves out the line end")
+    timeout = SEND_SECONDS + len(data) * args.pace_ms / 1000
+    if timeout > SEND_SECONDS + 2:
+        call.note(f"sending {len(data)} bytes, {args.pace_ms:g} ms apart: about {timeout - SEND_SECONDS:.0f} s …")
+    who = {"face": call.face, "pid": call.caller.get("pid")}
+    sent = call.hop(call.bench.send, lab, target, line["name"], data, pace_ms=args.pace_ms, who=who, timeout_s=timeout)
+    return {"target": target, "interface": line["name"], **sent}
+
+
+def send_text(data: dict[str, Any], call: Call) -> str:
+    """How much was sent where, and how to read the answer."""
+    where = f"{data['target']}.{data['interface']}"
+    since = data.get("seq")
+    follow = f"labd serial log {data['target']} -i {data['interface']} --since {since}" if since is not None else ""
+    return f"sent {data['accepted']} bytes to {where}" + (f"; read on with: {follow}" if follow else "")
+
+
+def show(call: Call, args: Args) -> list[dict[str, Any]]:
+    """Each interface as configured, and what the daemon makes of it."""
+    lab = call.lab()
+    targets = [lab.resolve_target(args.target, call)] if args.target or len(lab.targets) == 1 else list(lab.targets)
+    if not targets:
+        raise NotFound(f"no targets in {lab.path}", hint="labd target add NAME")
+    rows = []
+    for target in targets:
+        live = {line["name"]: line for line in call.bench.status(lab.path, target)} if call.bench is not None else {}
+        for line in lab.serial(target):
+            rows.append({"target": target, **line, "state": "not captured", **live.get(line["name"], {})})
+    if not rows:
+        call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
+    elif call.bench is None:
+        call.note("no daemon runs, so nothing is being captured; labd serial watch starts it")
+    return rows
+
+
+def show_text(rows: list[dict[str, Any]], call: Call) -> str:
+    """A short paragraph an interface."""
+    return "\n".join(
+        f"{row['target']}.{row['name']}: {_state(row)}"
+        + (f"\n    sense {row['power_sense_signal']}" if row.get("power_sense_signal") else "")
+        + ("\n    DTR is a power button" if row.get("power_button") else "")
+        for row in rows
+    )
+
+
+def devices(call: Call, args: Args) -> list[dict[str, Any]]:
+    """This machine's serial ports."""
+    from labd import platform
+
+    found = platform.current().serial_ports()
+    if not found:
+        call.note("no serial port on this machine; a simulated one: --device loopback:uboot")
+    return found
+
+
+def devices_text(rows: list[dict[str, Any]], call: Call) -> str | None:
+    """One line a port: the name to write into the lab, the node, what it is."""
+    from labd.render import columns
+
+    table = [(str(row.get("device") or row.get("path")), str(row.get("node") or ""), str(row.get("description") or ""))
+             for row in rows]
+    return columns(table, call.columns, indent="") or None
+
+
+def dtr(call: Call, args: Args) -> dict[str, Any]:
+    """Press the DTR power button for a time."""
+    lab = call.lab()
+    target = lab.resolve_target(args.target, call)
+    name = _button(call, target, args.interface)
+    pulsed: dict[str, Any] = call.hop(call.bench.pulse_dtr, lab, target, name, args.ms)
+    return pulsed
+
+
+def dtr_text(data: dict[str, Any], call: Call) -> str:
+    """What was done to which wire."""
+    return f"{data['target']}.{data['interface']}: DTR asserted for {data['ms']:g} ms"
+
+
+def _button(call: Call, target: str, named: str | None) -> str:
+    """The interface whose DTR is the target's power button. Raises Refused when none has opted in."""
+    lab = call.lab()
+    lines = {line["name"]: line for line in lab.serial(target)}
+    buttons = [name for name, line in lines.items() if line.get("power_button")]
+    power = lab.target(target).get("power", {})
+    name = named or power.get("serial_interface") or (buttons[0] if len(buttons) == 1 else None)
+    if name is None and len(buttons) > 1:
+        raise Usage(f"{target} has several power buttons: {', '.join(buttons)}", hint="name one with -i")
+    if name is None or not lab.resolve_interface(target, name, call).get("power_button"):
+        name = name or next(iter(lines), "console")
+        other = f"labd power-cycle {target}" if power.get("cycle_cmd") else f'labd serial send {target} "reboot"'
+        raise Refused(
+            f"{target}.{name} has not opted in to DTR as a power button; nothing was done",
+            hint=f"{other}; or, where DTR is wired to the button: labd serial set {name} -t {target} --power-button",
+        )
+    return str(lab.resolve_interface(target, name, call)["name"])
+
+
+def _pulse(verb: str, summary: str, example: tuple[str, str]) -> Operation:
+    return Operation(
+        ("serial", verb),
+        summary,
+        effect="actuate",
+        where="daemon",
+        params=(
+            TARGET,
+            Param(
+                "ms",
+                "how long: up to 500 is a soft press, 3000 and more a hard off, by convention",
+                kind="float",
+                flags=("--ms",),
+                default=200.0,
+                unit="ms",
+                minimum=1,
+                maximum=30000,
+            ),
+            INTERFACE,
+        ),
+        handler=dtr,
+        text=dtr_text,
+        doc="Only where the interface has opted in (labd serial set NAME -t TARGET --power-button), since DTR is wired "
+        "to a button on some boards alone. A running board can be rebooted by its console: serial send TARGET reboot.",
+        examples=(example,),
+    )
+
+
+OPERATIONS = (
+    *SERIAL_CONFIG_OPERATIONS,
+    Operation(
+        ("serial", "watch"),
+        "open the target's consoles and capture them",
+        effect="actuate",
+        where="daemon",
+        params=(TARGET, INTERFACE),
+        handler=watch,
+        text=watch_text,
+        doc="Answers when the ports are open and says what each device resolved to, or why it could not be opened. One "
+        "watch owns all interfaces of the target; capture goes on until serial stop, over unplugs and reopens.",
+        examples=(("labd serial watch pico", "capture all consoles of pico"), ("labd serial watch", "the sole target")),
+    ),
+    Operation(
+        ("serial", "stop"),
+        "stop capturing and free the ports",
+        effect="actuate",
+        params=(TARGET, INTERFACE),
+        handler=stop,
+        text=stop_text,
+        doc="What was captured stays readable with serial log.",
+        examples=(("labd serial stop pico", "free pico's ports for another program"),),
+    ),
+    Operation(
+        ("serial", "send"),
+        "type a line into the console",
+        effect="actuate",
+        where="daemon",
+        params=(
+            TARGET,
+            Param("text", "what to type; - reads it from stdin", required=True),
+            TARGET_EITHER,
+            INTERFACE,
+            Param(
+                "no_newline",
+                "send just the bytes, without the line end",
+                kind="switch",
+                flags=("--no-newline",),
+                default=False,
+            ),
+            Param(
+                "pace_ms",
+                "wait between bytes, for a polled console without flow control",
+                kind="float",
+                flags=("--pace-ms",),
+                default=0.0,
+                unit="ms",
+                minimum=0,
+                maximum=60000,
+            ),
+        ),
+        handler=send,
+        text=send_text,
+        doc="Goes through the running capture, so watch first. The line end of the interface (eol, a carriage return "
+        "unless set) is added. When the port is down nothing is sent and nothing is kept for later. The console must "
+        "read its UART for the text to have an effect. A text that starts with a dash goes behind --.",
+        examples=(
+            ('labd serial send pico "uname -a"', "run a command on the board"),
+            ('labd serial send pico " " --no-newline --pace-ms 20', "one bare key, slowly"),
+            ("labd serial send pico -- -v", "a text that starts with a dash"),
+        ),
+    ),
+    SERIAL_LOG,
+    Operation(
+        ("serial", "show"),
+        "show each interface: configuration, and state of its capture",
+        effect="observe",
+        params=(TARGET,),
+        handler=show,
+        text=show_text,
+        examples=(("labd serial show pico", "is it being captured, and on which node"),),
+    ),
+    Operation(
+        ("serial", "devices"),
+        "list this machine's serial ports",
+        effect="observe",
+        handler=devices,
+        text=devices_text,
+        examples=(("labd serial devices", "what can be given to serial add --device"),),
+    ),
+    _pulse("dtr", "press the DTR power button", ("labd serial dtr pico --ms 3000", "hard off")),
+    _pulse("reset", "soft reset by a short press of the DTR power button", ("labd serial reset pico", "a soft press")),
+    Operation(
+        ("serial", "connect"),
+        "attach this terminal to the console",
+        effect="actuate",
+        where="client",
+        params=(TARGET, INTERFACE),
+        missing="an interactive terminal arrives with a later version; labd serial log --follow shows the console "
+        "live and labd serial send types into it",
+        examples=(("labd serial connect pico", "an interactive session"),),
+    ),
+)

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Make the checkout's virtual environment: find or install Python, create .venv, install labd into it.
+# Quick when nothing changed. Says exactly what is missing when it may not install it.
+set -eu
+cd "$(dirname "$0")/.."
+
+stamp=.venv/.stamp
+if [ -f "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt labd/__init__.py ] &&
+    .venv/bin/python -c 'import trio, serial, tomlkit, regex, pytest' 2>/dev/null; then
+    exit 0
+fi
+
+usable() { "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+find_python() {
+    for name in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11; do
+        if command -v "$name" >/dev/null 2>&1 && usable "$name"; then echo "$name"; return 0; fi
+    done
+    return 1
+}
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null 2>&1; then sudo -n "$@"; else return 1; fi
+}
+
+if ! python=$(find_python); then
+    echo "setup: installing Python 3.11 or newer with its venv module" >&2
+    if command -v apt-get >/dev/null 2>&1; then
+        as_root apt-get update -q >&2 && as_root apt-get install -y -q --no-install-recommends python3 python3-venv >&2 || true
+    elif command -v brew >/dev/null 2>&1; then
+        brew install python@3.13 >&2 || true
+    fi
+    if ! python=$(find_python); then
+        echo "setup: Python 3.11 or newer with venv and ensurepip is missing, and could not be installed from here." >&2
+        echo "setup: Debian or Ubuntu: sudo apt-get install python3 python3-venv · macOS: brew install python@3.13" >&2
+        echo "setup: or name one: make PYTHON=/path/to/python3 …" >&2
+        exit 1
+    fi
+fi
+
+echo "setup: .venv with $("$python" --version)" >&2
+rm -f "$stamp"
+usable .venv/bin/python || { rm -rf .venv; "$python" -m venv .venv; }
+# A newer pip first: the start scripts that older ones write import `re`, half an interpreter start.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+touch "$stamp"
