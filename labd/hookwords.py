@@ -8,6 +8,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
+from labd.lab import hooks
+
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SHELLS = {"sh", "bash", "dash", "zsh", "ash"}
 #: Options of sudo and env that take a value in the next word.
@@ -25,15 +27,13 @@ class Hook:
         self.notes: list[str] = []
         self.problem: str | None = None
         try:
-            words = shlex.split(text)
+            taken = hooks.take_apart(text)
         except ValueError as error:
-            self.problem = f"its quotes don't match: {error}"
+            self.problem = str(error)
             return
-        if not words:
-            self.problem = "it is empty"
-            return
-        if _ASSIGNMENT.match(words[0]):
-            self.problem = f"it starts with {words[0]!r}, which only a shell understands; put env before it"
+        if taken.shell:
+            self.problem = f"it needs a shell for {taken.shell}; write {hooks.with_shell(text)}"
+        words = taken.words
         self._walk(words)
 
     def _walk(self, words: list[str]) -> None:
