@@ -1,0 +1,310 @@
+"""One serial interface: opened, captured, watched over, reopened when it comes back, closed.
+
+A `Line` is one task. It owns its port and its journal; everything that happens to the port becomes an event there.
+It survives its device (back-off, at most 0.25 s between tries), its own mistakes (an `error` event, then it starts
+over), and cancellation (port and journal are closed all the same). It never sees another line.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from labd.capture import CaptureLoop
+from labd.channels import watchover
+from labd.channels.opening import close_in_thread, open_in_thread
+from labd.channels.port import Port, Settings, change_settings, open_port
+from labd.errors import LabdError, Unreachable
+from labd.journal import Journal
+from labd.platform import current
+
+RETRY_FIRST_S = 0.02
+RETRY_MOST_S = 0.25
+CRASH_PAUSE_S = 1.0
+SYNC_EVERY_S = 1.0
+
+StartDut = Callable[[str, str, Mapping[str, Any]], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all lines of a channel share. `start_dut(device, interface, config)` gives a simulated board's tty."""
+
+    lab_path: str
+    target: str
+    capture: CaptureLoop
+    start_dut: StartDut
+    on_data: Callable[[str], None]
+    limiter: trio.CapacityLimiter
+    open_journal: Callable[[str], Journal]
+    watch_every_s: float = 5.0
+
+
+class Line:
+    """See the module. `state` is "opening", "open", "lost" or "closed"; `why` says what led to the last two."""
+
+    def __init__(self, config: Mapping[str, Any], around: Surroundings) -> None:
+        self.config = dict(config)
+        self.name = str(config["name"])
+        self.label = f"{around.target}.{self.name}"
+        self.around = around
+        self.settings = Settings.of(config)
+        self.state = "opening"
+        self.why = "not opened yet"
+        self.port: Port | None = None
+        self.journal: Journal | None = None
+        self.sending = trio.StrictFIFOLock()
+        self.sent = self.opens = 0
+        self.suspects: list[dict[str, Any]] = []
+        self.finished = trio.Event()
+        self._identity: dict[str, Any] | None = None
+        self._error: LabdError | None = None
+        self._outcome = trio.Event()
+        self._poke = trio.Event()
+        self._gone = trio.Event()
+        self._scope = trio.CancelScope()
+        self._lost_at = 0.0
+        self._unsynced = False
+        self._owner = f"{self.label} of {around.lab_path}"
+        self._stop_reason = "the daemon stops"
+
+    # What the channel calls -------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """The line's life: until its first open fails (see `wait_open`), or it is stopped."""
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._sync_now_and_then)
+                    await self._live()
+                    nursery.cancel_scope.cancel()
+        finally:
+            await self._finish()
+
+    async def wait_open(self) -> None:
+        """Try now, if it is not open, and raise why that failed: Unreachable, Busy, or the board's trouble."""
+        if self.state == "open":
+            return
+        if self.finished.is_set():
+            raise self._error or Unreachable(f"{self.label}: {self.why}")
+        outcome = self._outcome
+        self._poke.set()
+        await outcome.wait()
+        if self.state != "open":
+            raise self._error or Unreachable(f"{self.label}: {self.why}")
+
+    async def stop(self, reason: str) -> None:
+        """Close port and journal, with a `closed` event; returns when it is done."""
+        self._stop_reason = reason
+        self._scope.cancel()
+        await self.finished.wait()
+
+    async def change(self, config: Mapping[str, Any]) -> str | None:
+        """Take a new configuration. What was done, for people; None when nothing differs that matters here.
+
+        The same device with other settings stays open. Raises Unreachable when the port refuses them.
+        """
+        old, self.config = self.config, dict(config)
+        settings = Settings.of(config)
+        same_device = old["device"] == config["device"]
+        if same_device and settings == self.settings:
+            return None
+        if same_device and self.port is not None:
+            port = self.port
+            await trio.to_thread.run_sync(
+                lambda: change_settings(port, settings, label=self.label), limiter=self.around.limiter
+            )
+            self.settings = settings
+            self.tell("open", why="settings changed", **self._facts(port))
+            return f"{self.name}: now {settings.baud} baud, still open"
+        self.settings = settings
+        self._identity = None if not same_device else self._identity
+        self._ended(f"the lab now says {config['device']}")
+        self._poke.set()
+        return f"{self.name}: reopening as {config['device']}"
+
+    def status(self) -> dict[str, Any]:
+        """Plain data; may be called from any thread."""
+        port = self.port
+        journal = self.journal
+        return {
+            "name": self.name,
+            "device": str(self.config["device"]),
+            "node": port.node if port else None,
+            "kind": self.kind if port is None else port.kind,
+            "baud": self.settings.baud,
+            "settings": self.settings.plain(),
+            "state": self.state,
+            "why": self.why,
+            "identity": self._identity,
+            "note": "; ".join(self._notes(port)),
+            "rx": journal.rx_end if journal else 0,
+            "seq": journal.rx_line if journal else 0,
+            "sent": self.sent,
+            "reopened": max(self.opens - 1, 0),
+            "suspects": list(self.suspects),
+            "journal": journal.directory if journal else None,
+        }
+
+    @property
+    def kind(self) -> str:
+        """What the device is by its name; "pty" is only known once it is open."""
+        return "loopback" if str(self.config["device"]).startswith("loopback:") else "tty"
+
+    @property
+    def rx_end(self) -> int:
+        """The offset of the next byte that comes."""
+        return self.journal.rx_end if self.journal else 0
+
+    def wake(self) -> None:
+        """Tell whoever waits that the journal grew."""
+        self._unsynced = True
+        self.around.on_data(self.name)
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Record an event about this line. Silent before its first open and after its end."""
+        if self.journal is not None and not self.finished.is_set():
+            self.journal.event(kind, **fields)
+            self.wake()
+
+    def tell_sent(self, data: bytes, **fields: Any) -> None:
+        """Record what the port took."""
+        if self.journal is not None and not self.finished.is_set():
+            self.journal.tx(data, **fields)
+            self.wake()
+
+    # Its life ---------------------------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        """Open and carry, again and again. Returns only when the very first open failed."""
+        pause = RETRY_FIRST_S
+        while True:
+            try:
+                port = await self._connect()
+                pause = RETRY_FIRST_S
+                await self._carry(port)
+                continue
+            except LabdError as error:
+                self._failed(error)
+            except (Exception, ExceptionGroup) as error:
+                self._failed(LabdError(f"{self.label}: {type(error).__name__}: {error}"))
+                pause = CRASH_PAUSE_S
+            if not self.opens:
+                return
+            with trio.move_on_after(pause):
+                await self._poke.wait()
+            self._poke = trio.Event()
+            pause = min(pause * 1.6, RETRY_MOST_S)
+
+    async def _connect(self) -> Port:
+        """The port, open; and on the first time the journal too."""
+        device = path = str(self.config["device"])
+        if self.kind == "loopback":
+            path = await self.around.start_dut(device, self.name, self.config)
+        settings, kind, identity = self.settings, self.kind if self.kind == "loopback" else None, self._identity
+        port = await open_in_thread(
+            lambda: open_port(path, settings, label=self.label, owner=self._owner, kind=kind, expected=identity),
+            label=self.label,
+            node=path,
+            limiter=self.around.limiter,
+        )
+        if self.journal is None:
+            try:
+                self.journal = await trio.to_thread.run_sync(
+                    self.around.open_journal, self.name, limiter=self.around.limiter
+                )
+            except BaseException:
+                await close_in_thread(port, hung_up=False, limiter=self.around.limiter)
+                raise
+        return port
+
+    async def _carry(self, port: Port) -> None:
+        """Capture from an open port until it is gone."""
+        assert self.journal is not None
+        self._gone = trio.Event()
+        token = None
+        try:
+            token = self.around.capture.add(port.fd, self.journal.rx, self._ended, self.wake)
+            self._now_open(port)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watchover.watch_over, self, port)
+                await self._gone.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            self.port = None
+            if token is not None:
+                self.around.capture.remove(token, drain=True)
+            hung_up = self._gone.is_set()
+            if hung_up:
+                self.tell("lost", why=self.why, node=port.node)
+            let_go = await close_in_thread(port, hung_up=hung_up, limiter=self.around.limiter)
+            if not let_go:
+                self.tell("error", what="close", message=f"the driver did not let go of {port.node} in time")
+
+    def _now_open(self, port: Port) -> None:
+        self.opens += 1
+        self.port, self.state, self.why = port, "open", "open"
+        self._identity = port.identity or self._identity
+        self._error = None
+        if self.opens == 1:
+            self.tell("open", **self._facts(port))
+        else:
+            gap = trio.current_time() - self._lost_at
+            self.tell("reopened", gap_ms=round(gap * 1000), **self._facts(port))
+        self._announce_outcome()
+
+    def _ended(self, reason: str) -> None:
+        """The capture loop, or a change of the lab, says that this port is done."""
+        self.why = reason
+        if self.state == "open":
+            self.state = "lost"
+            self._lost_at = trio.current_time()
+        self._gone.set()
+
+    def _failed(self, error: LabdError) -> None:
+        """An attempt failed: remember why, and record it once."""
+        if self._error is None or self._error.message != error.message:
+            self.tell("error", what="open", code=error.name, message=error.message)
+        self._error = error
+        self.state = "lost" if self.opens else "closed"
+        self.why = error.message
+        self._announce_outcome()
+
+    def _announce_outcome(self) -> None:
+        self._outcome.set()
+        self._outcome = trio.Event()
+
+    async def _finish(self) -> None:
+        journal, self.state = self.journal, "closed"
+        if journal is not None:
+            self.why = self._stop_reason
+            self.tell("closed", why=self._stop_reason)
+            with trio.CancelScope(shield=True), trio.move_on_after(5.0):
+                await trio.to_thread.run_sync(journal.close, abandon_on_cancel=True, limiter=self.around.limiter)
+        self._announce_outcome()
+        self.finished.set()
+
+    async def _sync_now_and_then(self) -> None:
+        """Bring the journal to the disk each second, when there is anything new."""
+        while True:
+            await trio.sleep(SYNC_EVERY_S)
+            if self.journal is not None and self._unsynced:
+                self._unsynced = False
+                await trio.to_thread.run_sync(self.journal.sync, limiter=self.around.limiter)
+
+    def _facts(self, port: Port) -> dict[str, Any]:
+        return {
+            "device": str(self.config["device"]),
+            "node": port.node,
+            "port_kind": port.kind,
+            "settings": port.settings.plain(),
+            "identity": port.identity,
+            "boot": current().boot_id(),
+        }
+
+    def _notes(self, port: Port | None) -> list[str]:
+        notes = list(port.notes) if port else []
+        notes += [f"also open by {who['command']} (pid {who['pid']}): bytes may be missing" for who in self.suspects]
+        failing = self.journal.failing if self.journal else None
+        return notes + ([f"the journal can't be written: {failing}"] if failing else [])

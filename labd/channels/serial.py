@@ -1,0 +1,219 @@
+"""The serial channel of one target: its interfaces as lines, each a task of its own.
+
+The daemon makes one for each lab and target that is watched, runs it in its nursery, and calls it through the bench
+that the shim lends out. Device classes: a tty's path, and `loopback:` for a simulated board. It opens, captures,
+sends; it never interprets what a target says, and never decides whether a request is permitted.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import trio
+
+from labd.capture import CaptureLoop
+from labd.channels import modem, transmit
+from labd.channels.line import Line, StartDut, Surroundings
+from labd.errors import LabdError, NotFound, Unreachable, nearest
+from labd.journal import Journal
+
+_LATER = ("rfc2217://", "socket://", "board:")
+_DAY_NS = 86_400 * 10**9
+
+
+class SerialChannel:
+    """The serial lines of `target` in the lab at `lab_path`.
+
+    `journal_root` is the directory that holds one directory for each interface. `on_data(name)` is called, in the
+    loop, whenever that interface's journal has grown. `settings` may have `keep_mb`, `keep_days` (retention),
+    `watch_every_s` (how often to look who else has a port open).
+    """
+
+    def __init__(
+        self,
+        lab_path: str,
+        target: str,
+        *,
+        journal_root: str,
+        capture: CaptureLoop,
+        start_dut: StartDut,
+        on_data: Callable[[str], None],
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.lab_path = lab_path
+        self.target = target
+        self.journal_root = journal_root
+        self.whole = False
+        self._settings = dict(settings or {})
+        self._lines: dict[str, Line] = {}
+        self._nursery: trio.Nursery | None = None
+        self._reconciling = trio.Lock()
+        self._around = Surroundings(
+            lab_path=lab_path,
+            target=target,
+            capture=capture,
+            start_dut=start_dut,
+            on_data=on_data,
+            limiter=trio.CapacityLimiter(64),
+            open_journal=self._open_journal,
+            watch_every_s=float(self._settings.get("watch_every_s", 5.0)),
+        )
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Hold the lines until cancelled; then each closes its port and its journal before this returns."""
+        async with trio.open_nursery() as self._nursery:
+            try:
+                task_status.started()
+                await trio.sleep_forever()
+            finally:
+                self._nursery.cancel_scope.cancel()
+
+    async def watch(self, configs: Sequence[Mapping[str, Any]], *, whole: bool = False) -> list[dict[str, Any]]:
+        """Open each interface, or find it open; the `status` of each, in that order, all with state "open".
+
+        `whole` says that these are all of the target's interfaces, so that `reconcile` opens later ones too. If any
+        can't be opened, the first one's Unreachable or Busy is raised, telling of all; the others stay open and are
+        named, and what was never open is not tried again.
+        """
+        self.whole = self.whole or whole
+        failures: dict[str, LabdError] = {}
+        async with trio.open_nursery() as nursery:
+            for config in configs:
+                nursery.start_soon(self._watch_one, dict(config), failures)
+        names = [str(config["name"]) for config in configs]
+        if failures:
+            ordered = [failures[name] for name in names if name in failures]
+            raise self._together(ordered, [name for name in names if self._state(name) == "open"])
+        return [self._lines[name].status() for name in names]
+
+    async def reconcile(self, configs: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The lab was edited: `configs` are all of the target's interfaces now. What was done, a sentence each.
+
+        A line that is gone from the lab is closed, a changed one is set or opened anew, and a new one is opened if
+        the whole target is watched. Never raises for a port's sake: what can't be opened is said, and retried if it
+        was open before.
+        """
+        async with self._reconciling:
+            done = []
+            wanted = {str(config["name"]): config for config in configs}
+            for name in [name for name in self._lines if name not in wanted]:
+                await self._end(name, "no longer in the lab")
+                done.append(f"{name}: closed, it is no longer in the lab")
+            for name, config in wanted.items():
+                try:
+                    if name in self._lines:
+                        said = await self._lines[name].change(config)
+                        done += [said] if said else []
+                    elif self.whole:
+                        await self._open(dict(config))
+                        done.append(f"{name}: opened, it is new in the lab")
+                except LabdError as error:
+                    done.append(error.message)
+            return done
+
+    async def stop(self, names: Sequence[str] | None = None, *, why: str = "stopped") -> list[str]:
+        """Close these interfaces (None: all); the names of those that were there."""
+        if names is None:
+            self.whole = False
+        chosen = [name for name in (list(self._lines) if names is None else names) if name in self._lines]
+        async with trio.open_nursery() as nursery:
+            for name in chosen:
+                nursery.start_soon(self._end, name, why)
+        return chosen
+
+    async def send(
+        self,
+        name: str,
+        data: bytes,
+        *,
+        pace_ms: float = 0.0,
+        who: dict[str, Any] | None = None,
+        timeout_s: float = 10.0,
+    ) -> dict[str, Any]:
+        """Send `data`, whole and in turn. See `labd.channels.transmit.send`. Unreachable when the port is down."""
+        return await transmit.send(self._line(name), data, pace_ms=pace_ms, who=who or {}, timeout_s=timeout_s)
+
+    async def pulse_dtr(self, name: str, ms: float, *, who: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Turn DTR over for `ms` and back, on the open handle. Unreachable when the port is down or has no DTR."""
+        return await modem.pulse_dtr(self._line(name), ms, who or {})
+
+    def status(self) -> list[dict[str, Any]]:
+        """Every line, as plain data; may be called from any thread."""
+        return [line.status() for line in list(self._lines.values())]
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Record an event in every open journal of this target: what happens to the daemon happens to each."""
+        for line in self._lines.values():
+            line.tell(kind, **fields)
+
+    # Inside -----------------------------------------------------------------------------------------------------------
+
+    async def _watch_one(self, config: dict[str, Any], failures: dict[str, LabdError]) -> None:
+        try:
+            await self._open(config)
+        except LabdError as error:
+            failures[str(config["name"])] = error
+
+    async def _open(self, config: dict[str, Any]) -> None:
+        """Make the line if need be and wait for its port."""
+        name, device = str(config["name"]), str(config["device"])
+        if device.startswith(_LATER):
+            raise Unreachable(f"{self.target}.{name}: {device.split(':')[0]} ports arrive with a later version of labd")
+        line = self._lines.get(name)
+        if line is None:
+            if self._nursery is None:
+                raise RuntimeError("the channel is not running")
+            line = self._lines[name] = Line(config, self._around)
+            self._nursery.start_soon(self._run_line, line)
+        else:
+            await line.change(config)
+        await line.wait_open()
+
+    async def _run_line(self, line: Line) -> None:
+        """The barrier: whatever a line raises ends that line only."""
+        try:
+            await line.run()
+        except Exception as error:
+            line.why = f"{type(error).__name__}: {error}"
+        finally:
+            if self._lines.get(line.name) is line:
+                del self._lines[line.name]
+
+    async def _end(self, name: str, why: str) -> None:
+        line = self._lines.get(name)
+        if line is not None:
+            await line.stop(why)
+
+    def _open_journal(self, name: str) -> Journal:
+        keep_mb, keep_days = self._settings.get("keep_mb"), self._settings.get("keep_days")
+        return Journal(
+            os.path.join(self.journal_root, name),
+            keep_bytes=int(keep_mb) << 20 if keep_mb else None,
+            keep_ns=int(keep_days) * _DAY_NS if keep_days else None,
+        )
+
+    def _line(self, name: str) -> Line:
+        line = self._lines.get(name)
+        if line is not None:
+            return line
+        if not self._lines:
+            raise Unreachable(f"{self.target}.{name} is not being watched", hint=f"labd serial watch {self.target}")
+        known = list(self._lines)
+        raise NotFound(
+            f"{self.target}.{name} is not being watched; {', '.join(known)} {'is' if len(known) == 1 else 'are'}",
+            hint=f"labd serial watch {self.target}",
+            near=nearest(name, known),
+        )
+
+    def _state(self, name: str) -> str:
+        line = self._lines.get(name)
+        return line.state if line else "closed"
+
+    def _together(self, failures: list[LabdError], opened: list[str]) -> LabdError:
+        """One error of the first one's kind that tells of all, and of what is open all the same."""
+        first = failures[0]
+        text = "; ".join(error.message for error in failures)
+        if opened:
+            text += f" ({', '.join(opened)} {'is' if len(opened) == 1 else 'are'} open)"
+        first.message, first.args = text, (text,)
+        return first
