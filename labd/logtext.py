@@ -1,0 +1,106 @@
+"""Lines and events of a journal as a person reads them, and as plain data for --json. Pure functions. Light.
+
+A line: `[2026-11-29T10:15:00.123Z] #1840 text`, with `*` behind the number while the line is unfinished. Its time is
+that of its first byte, in UTC. An event has no number: `[2026-11-29T10:15:00.123Z] -- tx "boot\\r"`.
+"""
+
+import time
+
+from labd.journal_read import Event, Line
+from labd.view import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_DIM, _CYAN, _YELLOW, _OFF = "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
+_second: tuple[int, str] = (-1, "")
+
+
+def stamp(wall_ns: int) -> str:
+    """A time as RFC 3339 in UTC with milliseconds: `2026-11-29T10:15:00.123Z`."""
+    global _second
+    second = wall_ns // 1_000_000_000
+    known, text = _second
+    if known != second:
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        _second = (second, text)
+    return f"{text}.{wall_ns // 1_000_000 % 1000:03d}Z"
+
+
+def line_text(line: Line, encoding: str = "utf-8") -> str:
+    """The line's text for people; of a line that was cut it says so."""
+    cut = line.length > len(line.raw)
+    text = plain(line.raw, encoding, partial=line.partial or cut)
+    return f"{text} […{line.length} bytes in all; --raw has them]" if cut else text
+
+
+def as_text(item: "Line | Event", *, color: bool = False, encoding: str = "utf-8") -> str:
+    """One line of the answer, without a newline."""
+    when = f"[{stamp(item.wall_ns)}]"
+    if isinstance(item, Event):
+        said = event_text(item)
+        return f"{_DIM}{when}{_OFF} {_YELLOW}-- {said}{_OFF}" if color else f"{when} -- {said}"
+    number = f"#{item.seq}*" if item.partial else f"#{item.seq}"
+    text = line_text(item, encoding)
+    if color:
+        when, number = f"{_DIM}{when}{_OFF}", f"{_CYAN}{number}{_OFF}"
+    return f"{when} {number} {text}" if text else f"{when} {number}"
+
+
+def as_data(item: "Line | Event", *, encoding: str = "utf-8") -> "dict[str, Any]":
+    """The same for --json. A line: seq, ts_ms, text, partial (and `length` if it was cut, `gap` if bytes are missing).
+
+    An event: event (its kind), ts_ms, rx (the offset of the next received byte then), and its own fields.
+    """
+    if isinstance(item, Event):
+        return {"event": item.kind, "ts_ms": item.wall_ns // 1_000_000, "rx": item.rx, **item.fields}
+    data: dict[str, Any] = {
+        "seq": item.seq,
+        "ts_ms": item.wall_ns // 1_000_000,
+        "text": line_text(item, encoding),
+        "partial": item.partial,
+    }
+    if item.length > len(item.raw):
+        data["length"] = item.length
+    if item.gap:
+        data["gap"] = True
+    return data
+
+
+def event_text(event: Event) -> str:
+    """What happened, in one line."""
+    fields = dict(event.fields)
+    if event.kind == "tx":
+        data = str(fields.pop("data", ""))
+        said = f"tx {quoted(data)}"
+        accepted = fields.pop("accepted", len(data))
+        if accepted != len(data):
+            said += f" ({accepted} of {len(data)} bytes accepted)"
+    elif event.kind == "overrun" and "count" in fields:
+        said = f"overrun: {fields.pop('count')} bytes lost at offset {fields.pop('offset', event.rx)}"
+        said += f" ({fields.pop('cause', 'unknown cause')})"
+        fields.pop("since_ns", None)
+        fields.pop("until_ns", None)
+    else:
+        said = event.kind
+    rest = " ".join(f"{name}={_value(value)}" for name, value in fields.items() if value is not None)
+    return f"{said} {rest}" if rest else said
+
+
+def quoted(data: str) -> str:
+    """Bytes given as latin-1 text, in double quotes, every control and non-ASCII byte escaped."""
+    named = {"\r": "\\r", "\n": "\\n", "\t": "\\t", "\x1b": "\\e", '"': '\\"', "\\": "\\\\"}
+    shown = [named.get(c) or (c if " " <= c <= "~" else f"\\x{ord(c):02x}") for c in data]
+    return '"' + "".join(shown) + '"'
+
+
+def _value(value: object) -> str:
+    """A field's value: bare if it is one plain word, else in quotes; a mapping or a list by its parts."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{_value(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(_value(part) for part in value)
+    text = str(value)
+    plain_word = text.isprintable() and text and not any(c in " \"'," for c in text)
+    return text if plain_word else '"' + plain(text.encode("utf-8", "backslashreplace")).replace('"', '\\"') + '"'
