@@ -61,6 +61,7 @@ def parse(argv: list[str]) -> Parsed:
         rest = rest[1:]
     if not rest or found.get("version"):
         return Parsed((), None, None, found)
+    rest[1:] = _take_globals(rest[1:], found, strict=False)
     operation, path, rest = _resolve(rest, bool(found.get("help")))
     if operation is None or found.get("help"):
         return Parsed(path, operation, None, found)
@@ -71,11 +72,16 @@ def parse(argv: list[str]) -> Parsed:
     return Parsed(path, operation, Args(reader.values()), found)
 
 
-def _take_globals(words: list[str], found: dict[str, Any]) -> list[str]:
-    """Consume global flags before the first word that is none; the reader of the operation takes the others."""
+def _take_globals(words: list[str], found: dict[str, Any], strict: bool = True) -> list[str]:
+    """Consume global flags up to the first word that is none; the reader of the operation takes the later ones.
+
+    `strict` makes any other flag an error here, where no command has been named yet.
+    """
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         flag, eq, value = words[at].partition("=")
+        if flag not in GLOBALS and not strict:
+            break
         if flag not in GLOBALS:
             raise Usage(f"unknown flag {flag!r} before a command", near=nearest(flag, list(GLOBALS)),
                         hint="labd --help")  # fmt: skip
@@ -175,9 +181,8 @@ class _Reader:
     def _option(self, words: list[str], at: int) -> int:
         flag, eq, value = words[at].partition("=")
         attached: str | None = value if eq else None
-        if flag not in self.options and flag not in GLOBALS and len(flag) > 2 and flag[1] != "-":
-            if flag[:2] in self.options and self.options[flag[:2]].kind != "switch":
-                flag, attached = flag[:2], words[at][2:]
+        if flag not in self.options and flag not in GLOBALS and self._takes_value(flag[:2]) and flag[1] != "-":
+            flag, attached = flag[:2], words[at][2:]
         if flag in self.options:
             return self._store(words, at, flag, attached)
         if flag in GLOBALS:
@@ -185,6 +190,9 @@ class _Reader:
         known = [*self.options, *GLOBALS]
         raise Usage(f"labd {self.operation.name} has no flag {flag!r}", near=nearest(flag, known),
                     hint=self._dash_hint(words[at]))  # fmt: skip
+
+    def _takes_value(self, flag: str) -> bool:
+        return flag in self.options and self.options[flag].kind != "switch"
 
     def _dash_hint(self, word: str) -> str:
         takes_text = any(place.kind == "str" for place in self.places)
@@ -293,22 +301,27 @@ def _is_number(word: str) -> bool:
     return word[1:].replace(".", "", 1).isdigit()
 
 
-def words_of(method: str, params: dict[str, Any]) -> list[str]:
-    """The words that ask for the operation with the dotted name `method` and these parameter values.
-
-    RPC calls become words, so that they are checked and recorded like every other call. Raises Usage for an unknown
-    method or parameter.
-    """
+def operation_named(method: str) -> Operation:
+    """The operation with the dotted name `method` (`serial.send`). Raises Usage with near matches."""
     path = tuple(method.split("."))
     operations = noun_operations(path[0])
-    op = next((op for op in operations if op.path == path), None)
-    if op is None:
-        raise Usage(f"no method {method!r}", near=nearest(method, [".".join(op.path) for op in operations]),
-                    hint="labd commands --json")  # fmt: skip
+    for op in operations:
+        if op.path == path:
+            return op
+    names = [".".join(op.path) for op in operations]
+    raise Usage(f"no method {method!r}", near=nearest(method, names), hint="labd commands --json")
+
+
+def words_of(op: Operation, params: dict[str, Any]) -> list[str]:
+    """The words that ask for `op` with these parameter values.
+
+    RPC calls become words, so that they are checked and recorded like every other call. Raises Usage for an unknown
+    parameter or a value that words can't hold.
+    """
     by_name = {param.name: param for param in op.params}
     unknown = [name for name in params if name not in by_name]
     if unknown:
-        raise Usage(f"{method} has no parameter {unknown[0]!r}", near=nearest(unknown[0], list(by_name)))
+        raise Usage(f"{op.name} has no parameter {unknown[0]!r}", near=nearest(unknown[0], list(by_name)))
     flags = [word for name, value in params.items() for word in _flag_words(by_name[name], value)]
     places = [word for p in op.params if p.positional and params.get(p.name) is not None
               for word in _texts(p, params[p.name])]  # fmt: skip

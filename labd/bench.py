@@ -5,6 +5,7 @@ Only the shim hands it out. Everything here runs on the daemon's loop, but for t
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,24 +19,23 @@ from labd.channels.serial import SerialChannel
 from labd.errors import LabdError, NotFound, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from labd.lab import Lab
 
-#: Seconds between looks at the lab files in use, and between writes of the journals to disk.
+#: Seconds between looks at the lab files in use.
 LAB_SECONDS = 1.0
-SYNC_SECONDS = 1.0
 
 
 class Entry:
-    """One channel in use: the target of one lab."""
+    """One channel in use: the target of one lab. `seen` is the lab file as it was last read."""
 
-    def __init__(self, lab_path: str, target: str, channel: SerialChannel) -> None:
+    def __init__(self, lab_path: str, target: str, channel: SerialChannel, seen: tuple[int, int, int] | None) -> None:
         self.lab_path = lab_path
         self.target = target
         self.channel = channel
-        self.watched: set[str] | None = None  # names asked for; None: all that the lab has
-        self.seen: tuple[int, int, int] | None = None
+        self.seen = seen
+        self.scope = trio.CancelScope()
 
 
 class Bench:
@@ -53,6 +53,7 @@ class Bench:
         self.internal: dict[str, Any] = {}
         self.started = time.time()
         self._grew: dict[str, trio.Event] = {}
+        self._making = trio.Lock()
 
     # --- what operations ask ---------------------------------------------------------------------------------------
 
@@ -60,12 +61,11 @@ class Bench:
         """Open the target's interfaces (or the one named) and capture them; what each resolved to."""
         configs = self._configs(lab, target)
         entry = await self._entry(lab, target)
-        if interface is None:
-            entry.watched = None
-        elif entry.watched is not None:
-            entry.watched.add(interface)
-        wanted = [config for config in configs if interface in (None, config["name"])]
-        return await entry.channel.watch(wanted)
+        try:
+            wanted = [config for config in configs if interface in (None, config["name"])]
+            return await entry.channel.watch(wanted, whole=interface is None)
+        finally:
+            self._drop_if_idle(entry)
 
     async def stop(self, lab: Lab, target: str, interface: str | None) -> list[str]:
         """Stop capturing and free the ports; the names of those that were open."""
@@ -73,28 +73,41 @@ class Bench:
         if entry is None:
             return []
         stopped = await entry.channel.stop(None if interface is None else [interface])
-        if not any(line["state"] != "stopped" for line in entry.channel.status()):
-            del self.entries[os.path.realpath(lab.path), target]
-        elif interface is not None:
-            entry.watched = {line["name"] for line in entry.channel.status() if line["state"] != "stopped"}
+        self._drop_if_idle(entry)
         return stopped
 
-    async def send(self, lab: Lab, target: str, interface: str, data: bytes, *, pace_ms: float, who: dict[str, Any],
-                   timeout_s: float) -> dict[str, Any]:  # fmt: skip
-        """Write bytes to an open interface. Raises Unreachable when it is not captured or down; nothing is queued."""
-        entry = self.entries.get((os.path.realpath(lab.path), target))
-        if entry is None:
-            raise Unreachable(f"{target}/{interface} is not being captured; nothing was sent",
-                              hint=f"labd serial watch {target}")  # fmt: skip
-        return await entry.channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s)
+    async def send(
+        self,
+        lab: Lab,
+        target: str,
+        interface: str,
+        data: bytes,
+        *,
+        pace_ms: float,
+        who: dict[str, Any],
+        timeout_s: float,
+    ) -> dict[str, Any]:
+        """Write bytes to an open interface. Raises Unreachable when it is not captured or down; nothing is queued.
 
-    async def pulse_dtr(self, lab: Lab, target: str, interface: str, ms: float) -> dict[str, Any]:
+        `seq` in the answer is the last line that was whole before: what comes after it may be an answer.
+        """
+        channel = self._captured(lab, target, interface)
+        seq = next((line["seq"] for line in channel.status() if line["name"] == interface), 0)
+        sent = await channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s)
+        return {**sent, "seq": seq}
+
+    async def pulse_dtr(self, lab: Lab, target: str, interface: str, ms: float, who: dict[str, Any]) -> dict[str, Any]:
         """Assert DTR for `ms` milliseconds. Raises Unreachable when the port is not captured or has no such line."""
+        await self._captured(lab, target, interface).pulse_dtr(interface, ms, who=who)
+        return {"target": target, "interface": interface, "line": "DTR", "ms": ms}
+
+    def _captured(self, lab: Lab, target: str, interface: str) -> SerialChannel:
         entry = self.entries.get((os.path.realpath(lab.path), target))
         if entry is None:
-            raise Unreachable(f"{target}/{interface} is not being captured", hint=f"labd serial watch {target}")
-        await entry.channel.pulse_dtr(interface, ms)
-        return {"target": target, "interface": interface, "line": "DTR", "ms": ms}
+            raise Unreachable(
+                f"{target}.{interface} is not being captured; nothing was sent", hint=f"labd serial watch {target}"
+            )
+        return entry.channel
 
     def status(self, lab_path: str, target: str) -> list[dict[str, Any]]:
         """What the captured interfaces of a target are doing. Thread-safe."""
@@ -134,8 +147,12 @@ class Bench:
     async def capture_forever(self) -> None:
         """Read every open port as its bytes come."""
         while True:
-            await trio.lowlevel.wait_readable(self.capture.fileno())
-            self.capture.step()
+            with trio.move_on_after(self.capture.safety_poll_s or math.inf) as waited:
+                await trio.lowlevel.wait_readable(self.capture.fileno())
+            if waited.cancelled_caught:
+                self.capture.sweep()
+            else:
+                self.capture.step()
 
     async def follow_labs(self) -> None:
         """Take up edits of the lab files in use."""
@@ -147,13 +164,6 @@ class Bench:
                 except LabdError as error:
                     self.log(f"{entry.lab_path}: {error.message}; going on with what was read before")
 
-    async def sync_forever(self) -> None:
-        """Write the journals through to the disk, in a thread."""
-        while True:
-            await trio.sleep(SYNC_SECONDS)
-            for entry in list(self.entries.values()):
-                await trio.to_thread.run_sync(entry.channel.sync)
-
     async def close(self) -> None:
         """Close every channel and end every board."""
         for entry in list(self.entries.values()):
@@ -163,50 +173,59 @@ class Bench:
     def event_everywhere(self, kind: str, **fields: Any) -> None:
         """Put one event into every open journal (a stall of the loop concerns them all)."""
         for entry in self.entries.values():
-            entry.channel.event_all(kind, **fields)
+            entry.channel.tell(kind, **fields)
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
     async def _entry(self, lab: Lab, target: str) -> Entry:
         real = os.path.realpath(lab.path)
-        entry = self.entries.get((real, target))
-        if entry is None:
-            journal = lab.data.get("journal", {})
-            channel = SerialChannel(
-                real,
-                target,
-                journal_root=os.path.join(self.state, "journal", paths.lab_id(real), target),
-                capture=self.capture,
-                start_dut=self._start_board(real, target),
-                on_data=self._wake,
-                settings=journal,
-            )
-            entry = self.entries[real, target] = Entry(real, target, channel)
-            entry.seen = _identity(real)
-            await self.nursery.start(self._run_channel, entry)
+        async with self._making:
+            entry = self.entries.get((real, target))
+            if entry is None:
+                entry = Entry(real, target, self._channel(real, target, lab), _identity(real))
+                self.entries[real, target] = entry
+                await self.nursery.start(self._run_channel, entry)
         return entry
+
+    def _channel(self, real: str, target: str, lab: Lab) -> SerialChannel:
+        root = os.path.join(self.state, "journal", paths.lab_id(real), target)
+
+        async def start_board(device: str, interface: str, config: Mapping[str, Any]) -> str:
+            return await self.boards.start(real, f"{target}.{interface}", device, dict(os.environ))
+
+        return SerialChannel(
+            real,
+            target,
+            journal_root=root,
+            capture=self.capture,
+            start_dut=start_board,
+            on_data=lambda interface: self._wake(os.path.join(root, interface)),
+            settings=lab.journal,
+        )
 
     async def _run_channel(self, entry: Entry, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         """One channel's task tree behind a barrier: its crash is told, and touches no other."""
         try:
-            await entry.channel.run(task_status=task_status)
+            with entry.scope:
+                await entry.channel.run(task_status=task_status)
         except Exception as error:
             self.log(f"channel {entry.target} crashed: {error!r}")
         finally:
             if self.entries.get((entry.lab_path, entry.target)) is entry:
                 del self.entries[entry.lab_path, entry.target]
 
-    def _start_board(self, lab_path: str, target: str) -> Callable[[str, str], Any]:
-        async def start(device: str, interface: str) -> str:
-            return await self.boards.start(lab_path, f"{target}.{interface}", device, dict(os.environ))
-
-        return start
+    def _drop_if_idle(self, entry: Entry) -> None:
+        """A channel that holds no interface any more is ended."""
+        if not entry.channel.status():
+            if self.entries.get((entry.lab_path, entry.target)) is entry:
+                del self.entries[entry.lab_path, entry.target]
+            entry.scope.cancel()
 
     def _board_tells(self, name: str, kind: str, **fields: Any) -> None:
         target, _, interface = name.rpartition(".")
         for entry in self.entries.values():
             if entry.target == target:
-                entry.channel.event(interface, kind, **fields)
+                entry.channel.tell(kind, only=interface, **fields)
 
     def _configs(self, lab: Lab, target: str) -> list[dict[str, Any]]:
         configs = lab.serial(target)
@@ -223,10 +242,9 @@ class Bench:
         from labd.lab import load
 
         lab = await trio.to_thread.run_sync(load, entry.lab_path, dict(os.environ))
-        configs = lab.serial(entry.target) if entry.target in lab.targets else []
-        if entry.watched is not None:
-            configs = [config for config in configs if config["name"] in entry.watched]
-        await entry.channel.reconcile(configs)
+        for done in await entry.channel.reconcile(lab.serial(entry.target) if entry.target in lab.targets else []):
+            self.log(f"{entry.lab_path}: {entry.target}.{done}")
+        self._drop_if_idle(entry)
 
     def _wake(self, directory: str) -> None:
         event = self._grew.pop(directory, None)

@@ -112,7 +112,6 @@ async def _serve(level: str, runtime: str, lock: Lock) -> None:
             nursery.start_soon(_on_signals, signals, stop)
             nursery.start_soon(bench.capture_forever)
             nursery.start_soon(bench.follow_labs)
-            nursery.start_soon(bench.sync_forever)
             nursery.start_soon(_watchdog, bench)
             await nursery.start(door.keep_open)
             notify("READY=1")

@@ -138,8 +138,10 @@ def devices_text(rows: list[dict[str, Any]], call: Call) -> str | None:
     """One line a port: the name to write into the lab, the node, what it is."""
     from labd.render import columns
 
-    table = [(str(row.get("device") or row.get("path")), str(row.get("node") or ""), str(row.get("description") or ""))
-             for row in rows]
+    table = [
+        (str(row.get("device") or row.get("path")), str(row.get("node") or ""), str(row.get("description") or ""))
+        for row in rows
+    ]
     return columns(table, call.columns, indent="") or None
 
 
@@ -148,7 +150,9 @@ def dtr(call: Call, args: Args) -> dict[str, Any]:
     lab = call.lab()
     target = lab.resolve_target(args.target, call)
     name = _button(call, target, args.interface)
-    pulsed: dict[str, Any] = call.hop(call.bench.pulse_dtr, lab, target, name, args.ms)
+    pulsed: dict[str, Any] = call.hop(
+        call.bench.pulse_dtr, lab, target, name, args.ms, {"face": call.face, "pid": call.caller.get("pid")}
+    )
     return pulsed
 
 
