@@ -1,0 +1,40 @@
+"""How a scripted agent plays its lines: in order, with what earlier lines gave it; its answer is the last output."""
+
+import re
+from collections.abc import Iterable
+
+from harness.bench import Bench, GaveUp
+from harness.scenario import Step
+
+
+def play(bench: Bench, steps: Iterable[Step]) -> str:
+    """Run the lines that are there to be run; returns the stdout of the last one.
+
+    Raises GaveUp if a line's output lacks what later lines need (`save`) or if what it waits for (`until`) never came.
+    """
+    values = dict(bench.values)
+    answer = ""
+    for step in steps:
+        if step.stated or step.prose:
+            continue
+        ended = bench.run(step, values)
+        if ended.ended_by == "not_started":
+            raise GaveUp(f"{step.run}: {ended.error}")
+        answer = ended.stdout.decode("utf-8", "replace")
+        if step.until is not None and not re.search(step.until, answer, re.MULTILINE):
+            raise GaveUp(f"{step.run}: {step.until!r} did not come within {step.within_s:g} s")
+        for name, pattern in step.save.items():
+            found = re.search(pattern, answer, re.MULTILINE)
+            if found is None:
+                raise GaveUp(f"{step.run}: nothing in its output matches {pattern!r} (for {{{name}}})")
+            values[name] = found[1] if found.re.groups else found[0]
+    return answer
+
+
+def targets_named(steps: Iterable[Step]) -> list[str]:
+    """The targets that lines address with -t, --target or `target add`, each once, in order."""
+    found: dict[str, None] = {}
+    for step in steps:
+        for match in re.finditer(r"(?:\s-t[= ]?|\s--target[= ]|\starget add )([A-Za-z0-9][\w.-]*)", step.run):
+            found[match[1]] = None
+    return list(found)

@@ -1,0 +1,190 @@
+"""`labd-eval`: the exam's command line. Parses words, hands over to harness/commands.py, renders errors; no more.
+
+The answer goes to stdout, alone; notes and progress go to stderr. Exit codes are those of labd, and 0 from `run`,
+`loopback`, `grade` and `check` only when all that ran ended as expected.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from labd.errors import LabdError, Usage, nearest
+
+DESCRIPTION = "The exam of the lab bench: run scenarios through the real labd, keep the evidence, grade it, report."
+
+EXAMPLES = {
+    "": """\
+  labd-eval list                      what there is: scenarios and agents
+  labd-eval run                       the reference answers of all executable scenarios; all must pass
+  labd-eval run --all                 the same, and the negative controls, each of which must fail
+  labd-eval report latest             the last run's report again""",
+    "list": """\
+  labd-eval list                      scenarios and agents, as tables
+  labd-eval list --lane loopback      scenarios that run on simulated boards
+  labd-eval list --json               all about them, for programs""",
+    "check": """\
+  labd-eval check                     schema, goals' wording, and references against the live command line
+  labd-eval check --scenario C1       one scenario""",
+    "run": """\
+  labd-eval run                       the reference over all executable scenarios
+  labd-eval run --agent controls      the five negative controls; each must fail
+  labd-eval run --all                 both, in one run with one report
+  labd-eval run --scenario C1,S4 --trials 3
+  labd-eval run --resume latest       go on with a run that was interrupted""",
+    "loopback": """\
+  labd-eval loopback                  the reference over all scenarios with simulated boards
+  labd-eval loopback --scenario S4 --agent hand-edit""",
+    "grade": """\
+  labd-eval grade latest              grade the stored bundles of the last run again
+  labd-eval grade runs/20261130T101500Z-all-1 --scenario C1""",
+    "report": """\
+  labd-eval report latest             the table; report.md and report.json are written beside the run
+  labd-eval report latest --json      the whole report as one object""",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose mistakes are ours to tell: one line, near matches, the command that lists what exists."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(message, hint=f"{self.prog} --help")
+
+
+class _Once(argparse.Action):
+    """A flag with one value; given twice it would drop one silently."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        given = getattr(namespace, "_given", set())
+        if self.dest in given:
+            raise Usage(f"{option_string} is given twice", hint=f"{parser.prog} --help")
+        namespace._given = given | {self.dest}
+        setattr(namespace, self.dest, values)
+
+
+def build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and the parsers of its commands by name."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in JSON; errors too")
+    shared.add_argument("-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress, no notes")
+    plain = argparse.RawDescriptionHelpFormatter
+    top = _Parser(prog="labd-eval", description=DESCRIPTION, parents=[shared], allow_abbrev=False,
+                  formatter_class=plain, epilog=f"examples:\n{EXAMPLES['']}")  # fmt: skip
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    made: dict[str, argparse.ArgumentParser] = {}
+    for name, summary in (
+        ("list", "scenarios and agents"),
+        ("check", "check the exam itself: schema, wording, references against the live command line"),
+        ("run", "run scenarios with agents, grade them, write the report"),
+        ("loopback", "run the scenarios with simulated boards only"),
+        ("grade", "grade the stored bundles of a run again; nothing is run"),
+        ("report", "the report of a run"),
+    ):
+        made[name] = commands.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", parents=[shared],
+            formatter_class=plain, epilog=f"examples:\n{EXAMPLES[name]}",
+            allow_abbrev=False,
+        )  # fmt: skip
+    _options(made)
+    return top, made
+
+
+def _options(made: dict[str, argparse.ArgumentParser]) -> None:
+    for name in ("list", "check", "run", "loopback", "grade"):
+        made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
+                                help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
+    for name in ("list", "run"):
+        made[name].add_argument("--lane", action=_Once, choices=("config", "loopback", "stated"),
+                                help="only scenarios whose commands run there")  # fmt: skip
+    for name in ("run", "loopback"):
+        # fmt: off
+        add = made[name].add_argument
+        add("-a", "--agent", action="append", default=[], metavar="NAME",
+            help="who acts: a name from `labd-eval list`, `controls` or `all`; repeatable (default: reference)")
+        add("--all", action="store_true", help="the reference and all controls (the same as --agent all)")
+        add("--condition", action=_Once, default="cold", choices=("cold", "warm", "preloaded"),
+            help="what the agent starts with (default: cold; makes no difference to scripted agents)")
+        add("-n", "--trials", action=_Once, type=_count, default=1, metavar="N", help="trials a cell (default: 1)")
+        add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
+        add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
+        # fmt: on
+    for name in ("run", "loopback", "grade", "report"):
+        made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
+                                help="where run directories are (default: ./runs)")  # fmt: skip
+    for name in ("grade", "report"):
+        made[name].add_argument("run", metavar="RUN", help="the run: a path, a name under --out, or `latest`")
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to 9999, found {text!r}")
+    return int(text)
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The words as values. Raises Usage with near matches; --help prints and exits."""
+    top, made = build()
+    command = next((word for word in words if not word.startswith("-")), None)
+    if command is not None and command not in made:
+        raise Usage(f"no command {command!r}", near=nearest(command, list(made)), hint="labd-eval --help")
+    values, unknown = top.parse_known_args(list(words))
+    if unknown:
+        parser = made.get(values.command or "", top)
+        flags = [flag for action in parser._actions for flag in action.option_strings
+                 if flag.startswith("--")]  # fmt: skip
+        word = unknown[0].partition("=")[0]
+        kind = "option" if word.startswith("-") else "argument"
+        near = nearest(word, flags) if kind == "option" else []
+        raise Usage(f"{parser.prog}: unknown {kind} {word!r}", near=near, hint=f"{parser.prog} --help")
+    if values.command is None:
+        top.print_help()
+        raise SystemExit(0)
+    values.json = getattr(values, "json", False)
+    values.quiet = getattr(values, "quiet", False)
+    return values
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code."""
+    words = list(sys.argv[1:] if words is None else words)
+    try:
+        values = parse(words)
+        from harness import commands
+
+        code: int = getattr(commands, f"do_{values.command}")(values, words)
+        sys.stdout.flush()
+        return code
+    except LabdError as error:
+        _tell(error, as_json="--json" in words)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        if os.environ.get("LABD_DEBUG"):
+            raise
+        where = f": {error.filename}" if error.filename else ""
+        _tell(LabdError(f"{error.strerror or error}{where}"), as_json="--json" in words)
+        return 1
+
+
+def _tell(error: LabdError, *, as_json: bool) -> None:
+    if as_json:
+        told = {"code": error.name, "message": error.message, "hint": error.hint, "near": error.near}
+        sys.stderr.write(json.dumps({"error": told}) + "\n")
+        return
+    lines = [f"labd-eval: {error.message}"]
+    if error.near:
+        lines.append(f"  did you mean: {', '.join(error.near)}")
+    if error.hint:
+        lines.append(f"  try: {error.hint}")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,224 @@
+"""What the commands of labd-eval do: choose, run, grade, report. Words are parsed in harness/cli.py.
+
+Each `do_NAME` takes the parsed values and the words as given, writes its answer to stdout, and returns an exit code.
+"""
+
+import argparse
+import fnmatch
+import importlib.util
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import agents, files, grading, report, run, sandbox, scenario
+from harness.scenario import Scenario
+from harness.trial import Order
+from labd.errors import NotFound, Usage, nearest
+
+Values = argparse.Namespace
+
+
+def _answer(text: str) -> None:
+    sys.stdout.write(text)
+
+
+def _json(value: Any) -> None:
+    sys.stdout.write(files.canonical(value).decode())
+
+
+def _choose(values: Values) -> list[Scenario]:
+    """The scenarios that --scenario and --lane leave. Raises NotFound with near matches for a word that fits none."""
+    known = scenario.load_all()
+    lane = getattr(values, "lane", None)
+    words = [word.strip() for entry in values.scenario for word in entry.split(",") if word.strip()]
+    for word in words:
+        if not any(_fits(one, word) for one in known):
+            near = nearest(word, [one.id for one in known])
+            raise NotFound(f"no scenario {word!r}", near=near, hint="labd-eval list")
+    found = [one for one in known if not words or any(_fits(one, word) for word in words)]
+    return [one for one in found if lane in (None, one.lane)]
+
+
+def _fits(one: Scenario, word: str) -> bool:
+    return fnmatch.fnmatchcase(one.id.lower(), word.lower())
+
+
+# -- list, check ------------------------------------------------------------------------------------------------
+
+
+def do_list(values: Values, words: Sequence[str]) -> int:
+    """Scenarios and agents."""
+    chosen = _choose(values)
+    cast = [agents.find(name) for name in agents.names()]
+    if values.json:
+        _json({
+            "scenarios": [{"id": s.id, "title": s.title, "tier": s.tier, "lane": s.lane, "core": s.core,
+                           "grader": s.grader["type"], "executable": s.executable, "goal": s.goal.strip(),
+                           "conditions": list(s.conditions), "capabilities": list(s.capabilities)} for s in chosen],
+            "agents": [{"name": a.name, "summary": a.summary, "expected": sorted(a.expected)} for a in cast],
+        })  # fmt: skip
+        return 0
+    width = max((len(one.id) for one in chosen), default=2)
+    lines = [f"{'id'.ljust(width)}  lane      core  title"]
+    lines += [f"{s.id.ljust(width)}  {s.lane.ljust(8)}  {'core' if s.core else '    '}  {s.title}" for s in chosen]
+    if not chosen:
+        lines.append(f"no scenario is in the lane {values.lane!r}")
+    lines += ["", "agents"]
+    lines += [f"{agent.name.ljust(16)}  {agent.summary}" for agent in cast]
+    _answer("\n".join(lines) + "\n")
+    return 0
+
+
+def do_check(values: Values, words: Sequence[str]) -> int:
+    """The exam against itself and against the live command line."""
+    chosen = _choose(values)  # raises for schema mistakes
+    problems = [problem for one in chosen for problem in scenario.lint(one)]
+    notes = []
+    if importlib.util.find_spec("graders.drift"):
+        from graders import drift
+
+        problems += drift.check(chosen)
+    else:
+        notes.append("references were not compared with the live command line: graders/drift.py is not there")
+    if values.json:
+        _json({"scenarios": len(chosen), "problems": problems, "notes": notes})
+    else:
+        lines = [*problems, *notes]
+        verdict = f"{len(problems)} problems" if problems else "no problems"
+        _answer("\n".join([*lines, f"{len(chosen)} scenarios checked: {verdict}"]) + "\n")
+    return 1 if problems else 0
+
+
+# -- run, loopback ----------------------------------------------------------------------------------------------
+
+
+def do_loopback(values: Values, words: Sequence[str]) -> int:
+    """`run` for simulated boards."""
+    values.lane = "loopback"
+    return do_run(values, words)
+
+
+def do_run(values: Values, words: Sequence[str]) -> int:
+    """Run, grade, report."""
+    out = Path(values.out)
+    with _held(values, words, out) as held:
+        for root in sandbox.reap_abandoned():
+            _note(values, f"removed what a killed run had left: {root}")
+        _note(values, f"run {held.directory} ({len(held.orders)} trials)")
+        stopped = _carry_out(held, values)
+        told = report.write(held.directory)
+    if values.json:
+        _json(told)
+    else:
+        _answer(report.table_text(told, color=sys.stdout.isatty()) + f"\nreport: {held.directory / 'report.md'}\n")
+    if stopped:
+        _note(values, f"stopped; go on with: labd-eval run --resume {held.directory}")
+        return 128 + stopped
+    return 0 if told["as_expected"] else 1
+
+
+def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
+    """The run to carry out: a new one, or the one to go on with."""
+    if values.resume:
+        if values.scenario or values.agent or values.all:
+            raise Usage("--resume runs what its run was begun with", hint="leave out --scenario, --agent and --all")
+        return run.resume(run.find(out, values.resume), scenario.load_all())
+    if values.all and values.agent:
+        raise Usage("--all and --agent say different things", hint="labd-eval run --help")
+    cast = agents.select(["all"] if values.all else _names(values.agent) or ["reference"])
+    chosen = [one for one in _choose(values) if one.executable]
+    if not chosen:
+        raise Usage("none of these scenarios can be executed", hint="labd-eval list")
+    return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words)
+
+
+def _names(given: list[str]) -> list[str]:
+    return [name.strip() for entry in given for name in entry.split(",") if name.strip()]
+
+
+def _carry_out(held: run.Run, values: Values) -> int:
+    """Run it with progress on stderr. Returns the number of the signal that stopped it, 0 if none did."""
+    stop = threading.Event()
+    caught: list[int] = []
+
+    def ask_to_stop(number: int, frame: object) -> None:
+        if caught:
+            raise KeyboardInterrupt
+        caught.append(number)
+        stop.set()
+        _note(values, "stopping: what is finished is kept; once more to hurry")
+
+    left = sum(not held.finished(order) for order in held.orders)
+    done = 0
+
+    def on_result(result: run.Result) -> None:
+        nonlocal done
+        done += 1
+        word = result.verdict.verdict if result.verdict else result.problem
+        mark = "" if result.expected else "  NOT EXPECTED" if result.verdict else ""
+        why = f": {result.verdict.reason}" if result.verdict and not result.expected else ""
+        _note(values, f"[{done:>{len(str(left))}}/{left}] {result.order.identity}  {word}  "
+                      f"{result.duration_s:.2f} s{mark}{why}")  # fmt: skip
+
+    def on_quiet(running: list[tuple[Order, float]]) -> None:
+        told = ", ".join(f"{order.identity} ({seconds:.0f} s)" for order, seconds in running)
+        _note(values, f"running: {told}")
+
+    before = {number: signal.signal(number, ask_to_stop) for number in _stop_signals()}
+    try:
+        run.carry_out(held, scenario.load_all(), jobs=values.jobs or run.default_jobs(), on_result=on_result,
+                      on_quiet=on_quiet, stop=stop)  # fmt: skip
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return caught[0] if caught else 0
+
+
+def _stop_signals() -> tuple[int, ...]:
+    main = threading.current_thread() is threading.main_thread()
+    return (signal.SIGINT, signal.SIGTERM) if main else ()
+
+
+def _note(values: Values, text: str) -> None:
+    if not values.quiet:
+        sys.stderr.write(f"labd-eval: {text}\n")
+        sys.stderr.flush()
+
+
+# -- grade, report ----------------------------------------------------------------------------------------------
+
+
+def do_grade(values: Values, words: Sequence[str]) -> int:
+    """Grade stored bundles again."""
+    directory = run.find(Path(values.out), values.run)
+    with run.Run(directory, run.load(directory)) as held:
+        patterns = _names(values.scenario)
+        orders = [order for order in held.orders if held.finished(order) and _wanted(order, patterns)]
+        if not orders:
+            raise NotFound(f"{directory} has no finished trial of that kind", hint=f"labd-eval report {directory}")
+        changed = [order.identity for order in orders if grading.grade(held.trials / order.identity)[1]]
+        told = report.write(directory)
+    if values.json:
+        _json({"graded": len(orders), "changed": changed, "as_expected": told["as_expected"], "counts": told["counts"]})
+    else:
+        for identity in changed:
+            _answer(f"changed: {identity}\n")
+        _answer(f"{len(orders)} bundles graded, {len(changed)} verdicts changed\n{report.table_text(told)}")
+    return 0 if told["as_expected"] else 1
+
+
+def _wanted(order: Order, patterns: list[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(order.scenario.lower(), p.lower()) for p in patterns)
+
+
+def do_report(values: Values, words: Sequence[str]) -> int:
+    """Show, and write again, the report of a run."""
+    told = report.write(run.find(Path(values.out), values.run))
+    if values.json:
+        _json(told)
+    else:
+        _answer(report.table_text(told, color=sys.stdout.isatty()))
+    return 0

@@ -1,0 +1,296 @@
+"""Starts the processes of a trial, watches them against a limit, and ends all that the trial left behind.
+
+The harness's only way to run anything (the recorder aside, which is a program of its own). Knows argv, environment,
+clocks and process ids; knows nothing of scenarios. Never signals a process that wasn't started in the sandbox: a
+command is ended through the process group that it leads, and everything else is found by the sandbox's directory
+in its environment or by its session, checked again at the moment of the signal through a pidfd where there is one.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+KEPT_BYTES = 8 << 20
+GRACE_S = 2.0
+
+EndedBy = Literal["exit", "time_limit", "cancelled", "not_started"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one command went. `code` is None when a signal ended it or it never started; `signal` is then its name.
+
+    `stdout` and `stderr` are the first KEPT_BYTES of each; `cut` counts the bytes beyond. `ended_by` says who ended
+    it; `session` is the session that it led (0: never started).
+    """
+
+    argv: tuple[str, ...]
+    code: int | None
+    signal: str | None
+    stdout: bytes
+    stderr: bytes
+    cut: int
+    started: float
+    duration_s: float
+    ended_by: EndedBy
+    error: str | None = None
+    session: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it came to its own end with exit code 0."""
+        return self.ended_by == "exit" and self.code == 0
+
+
+class _Output:
+    """The first bytes of one stream, and how many there were in all."""
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        self.kept += data[: max(0, KEPT_BYTES - len(self.kept))]
+
+
+def run(
+    argv: Iterable[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | os.PathLike[str],
+    limit_s: float,
+    stdin: bytes = b"",
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Ended:
+    """Run `argv` in a session of its own until it ends, `limit_s` passes, or `cancelled` says so.
+
+    A program is looked up on the PATH of `env`. Output that a process it left behind writes later is not waited for.
+    Never raises for what the command does; a command that can't start has `ended_by` not_started.
+    """
+    words = tuple(argv)
+    started, begun = time.time(), time.monotonic()
+    with tempfile.TemporaryFile() as given:
+        given.write(stdin)
+        given.seek(0)
+        try:
+            child = subprocess.Popen(
+                words, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=dict(env), cwd=cwd, start_new_session=True, executable=_found(words[0], env),
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            why = f"{words[0]}: {getattr(error, 'strerror', None) or error}"
+            return Ended(words, None, None, b"", b"", 0, started, 0.0, "not_started", why)
+    with child:
+        out, err = _Output(), _Output()
+        try:
+            ended_by = _watch(child, {child.stdout: out, child.stderr: err}, begun + limit_s, cancelled)
+        except BaseException:
+            _end_group(child)
+            raise
+        code = child.wait()
+    return Ended(
+        words, code if code >= 0 else None, _signal_name(-code) if code < 0 else None, bytes(out.kept),
+        bytes(err.kept), out.total - len(out.kept) + err.total - len(err.kept), started,
+        round(time.monotonic() - begun, 6), ended_by, session=child.pid,
+    )  # fmt: skip
+
+
+def _found(program: str, env: Mapping[str, str]) -> str:
+    """Where `program` is on the PATH of `env` (Popen itself would look on ours). Raises FileNotFoundError."""
+    import shutil
+
+    found = program if "/" in program else shutil.which(program, path=env.get("PATH", ""))
+    if found is None:
+        raise FileNotFoundError(2, "not found on the sandbox's PATH")
+    return found
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def _watch(
+    child: "subprocess.Popen[bytes]",
+    outputs: "dict[IO[bytes] | None, _Output]",
+    deadline: float,
+    cancelled: Callable[[], bool],
+) -> EndedBy:
+    """Read both streams until the child has ended and nothing more is waiting; end it when it has to be ended."""
+    ended_by: EndedBy = "exit"
+    with selectors.DefaultSelector() as selector, _ended_event(child) as event:
+        for stream in outputs:
+            assert stream is not None
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ, outputs[stream])
+        if event >= 0:
+            selector.register(event, selectors.EVENT_READ)
+        pause = 0.1 if event >= 0 else 0.01
+        while not _has_ended(child):
+            if ended_by == "exit" and (cancelled() or time.monotonic() >= deadline):
+                ended_by = "cancelled" if cancelled() else "time_limit"
+                _end_group(child)
+                break
+            for key, _ in selector.select(min(pause, max(0.0, deadline - time.monotonic()))):
+                if key.data is not None and not _read(key.fileobj, key.data):  # type: ignore[arg-type]
+                    selector.unregister(key.fileobj)
+        for stream, output in outputs.items():
+            while _read(stream, output):  # type: ignore[arg-type]
+                pass
+    return ended_by
+
+
+def _read(stream: IO[bytes], output: _Output) -> bool:
+    """Take what is waiting; False at the end or when there is nothing."""
+    try:
+        data = os.read(stream.fileno(), 1 << 18)
+    except BlockingIOError:
+        return False
+    output.add(data)
+    return bool(data)
+
+
+def _has_ended(child: "subprocess.Popen[bytes]") -> bool:
+    """Whether it has ended, without reaping it: its id, hence its group's, must stay its own until we are done."""
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+@contextlib.contextmanager
+def _ended_event(child: "subprocess.Popen[bytes]"):  # type: ignore[no-untyped-def]
+    """A descriptor that becomes readable when the child ends, or -1 where the system has none."""
+    try:
+        fd = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+        fd = -1
+    try:
+        yield fd
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _end_group(child: "subprocess.Popen[bytes]") -> None:
+    """End the child and its process group: asked first, killed after GRACE_S. The child is not reaped yet."""
+    for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if _has_ended(child):
+                break
+            time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+# -- what a trial left behind -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that was started in a sandbox: its id and its command line (cut at 200 characters)."""
+
+    pid: int
+    command: str
+
+
+def processes_of(directory: str, sessions: Iterable[int] = (), since: float = 0.0) -> list[Process]:
+    """The living processes whose environment names something inside `directory`, or that are in one of `sessions`.
+
+    A session only counts for processes started after `since` (wall clock, seconds). The caller is never among them.
+    """
+    wanted = set(sessions)
+    if os.path.isdir("/proc/self"):
+        pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        found = [_examine(pid, directory, wanted, since) for pid in pids if pid != os.getpid()]
+        return [process for process in found if process]
+    return _processes_by_ps(directory, wanted)
+
+
+def _examine(pid: int, directory: str, sessions: set[int], since: float) -> Process | None:
+    """The process, if it belongs to the sandbox (Linux)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        if fields[0] in (b"Z", b"X") or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            return None
+        inside = os.fsencode(directory.rstrip("/")) + b"/" in Path(f"/proc/{pid}/environ").read_bytes()
+        if not inside and not (int(fields[3]) in sessions and _started(int(fields[19])) >= since - 1):
+            return None
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
+        return Process(pid, command.decode("utf-8", "replace")[:200])
+    except (OSError, ValueError, IndexError):
+        return None  # gone, or not ours to read
+
+
+def _started(ticks: int) -> float:
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return boot + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _processes_by_ps(directory: str, sessions: set[int]) -> list[Process]:
+    """The same where there is no /proc (macOS): ps shows the environment of one's own processes."""
+    listed = subprocess.run(
+        ["/bin/ps", "-axEww", "-o", "pid=,pgid=,command="], capture_output=True, check=False, env={"LC_ALL": "C"}
+    ).stdout
+    found = []
+    for line in listed.decode("utf-8", "replace").splitlines():
+        pid, _, rest = line.strip().partition(" ")
+        group, _, command = rest.strip().partition(" ")
+        if not pid.isdigit() or int(pid) == os.getpid():
+            continue
+        if directory.rstrip("/") + "/" in command or (group.isdigit() and int(group) in sessions):
+            found.append(Process(int(pid), command[:200]))
+    return found
+
+
+def end_processes(
+    find: Callable[[], list[Process]], *, grace_s: float = GRACE_S
+) -> tuple[list[Process], list[Process]]:
+    """End all that `find` finds, each by its id: asked, then killed; again until nobody is left or it is hopeless.
+
+    Returns (those that were found, those that are still there).
+    """
+    seen: dict[int, Process] = {}
+    for number, seconds in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s), (signal.SIGKILL, grace_s)):
+        present = find()
+        if not present:
+            break
+        seen |= {process.pid: process for process in present}
+        for process in present:
+            _signal_one(process, number, find)
+        until = time.monotonic() + seconds
+        while (present := find()) and time.monotonic() < until:
+            seen |= {process.pid: process for process in present}
+            time.sleep(0.02)
+    return list(seen.values()), find() if seen else []
+
+
+def _signal_one(process: Process, number: int, find: Callable[[], list[Process]]) -> None:
+    """Signal exactly this process. With a pidfd, the id can't have passed to somebody else in between."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except AttributeError:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, number)
+        return
+    except OSError:
+        return
+    try:
+        if process.pid in {present.pid for present in find()}:
+            signal.pidfd_send_signal(fd, number)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)

@@ -1,0 +1,55 @@
+"""Files that are either the old or the new ones, never half: the harness's way of writing. No idea of a trial."""
+
+import contextlib
+import json
+import os
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Put `data` at `path`: a temporary file beside it, synced, renamed. A crash leaves the old content."""
+    fd, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys, indented, newline at the end: the same value is always the same bytes."""
+    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True) + "\n").encode()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """`value` in its canonical form at `path`, atomically."""
+    write_bytes(path, canonical(value))
+
+
+def read_json(path: Path) -> Any:
+    """What is at `path`. Raises OSError, or ValueError if it is no JSON."""
+    return json.loads(path.read_bytes())
+
+
+def digest(data: bytes) -> str:
+    """The sha256 of `data` in hex."""
+    return sha256(data).hexdigest()
+
+
+def tree_digest(root: Path, pattern: str = "*") -> str:
+    """One digest for all files under `root` that match: names and contents, in order of name."""
+    total = sha256()
+    for path in sorted(root.rglob(pattern)):
+        if path.is_file() and "__pycache__" not in path.parts:
+            total.update(str(path.relative_to(root)).encode("utf-8", "surrogateescape") + b"\0")
+            total.update(digest(path.read_bytes()).encode())
+    return total.hexdigest()

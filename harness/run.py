@@ -1,0 +1,242 @@
+"""A run: many trials, side by side, into a directory of its own; it can be stopped at any time and gone on with.
+
+Owns the run's directory: run.json (what is to be run, with which versions; written once), trials/ (a bundle a
+finished trial, renamed into place), log.jsonl (what happened when). A trial is finished when its bundle is there;
+nothing else remembers. Trials run in threads: each only waits for processes of its own, which end with it.
+"""
+
+import fcntl
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from graders.verdict import Verdict
+from harness import agents, data, files, grading, sandbox
+from harness.scenario import Scenario
+from harness.trial import Order, conduct
+from labd.errors import Busy, LabdError, NotFound, nearest
+
+SCHEMA = "labd-run/1"
+
+#: Seconds without news after which it is said what still runs.
+QUIET_S = 2.0
+
+
+class Run:
+    """One run's directory, held by this process (a lock) from `create` or `resume` until `close`."""
+
+    def __init__(self, directory: Path, manifest: dict[str, Any]) -> None:
+        self.directory = directory
+        self.manifest = manifest
+        self.trials = directory / "trials"
+        self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise Busy(f"{directory} is being run by another process", hint="wait for it, or stop it") from None
+        for partial in self.trials.glob(".partial-*"):  # of a process that was killed: we hold the lock
+            sandbox._remove(partial)
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process have it."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def orders(self) -> list[Order]:
+        """All trials of the run, in order."""
+        return [Order(**order) for order in self.manifest["orders"]]
+
+    def finished(self, order: Order) -> bool:
+        """Whether the trial has its bundle."""
+        return (self.trials / order.identity / "trial.json").is_file()
+
+    def log(self, event: str, **fields: Any) -> None:
+        """One line in log.jsonl."""
+        line = json.dumps({"t": round(time.time(), 3), "event": event, **fields}, sort_keys=True)
+        with (self.directory / "log.jsonl").open("a") as file:
+            file.write(line + "\n")
+
+
+def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *, condition: str = "cold",
+           trials: int = 1, words: Sequence[str] = ()) -> Run:  # fmt: skip
+    """A new run in a new directory under `out`: `trials` trials of each scenario by each agent.
+
+    A scenario that doesn't know `condition` is left out.
+    """
+    fitting = [scenario for scenario in scenarios if condition in scenario.conditions]
+    if not fitting or not cast:
+        raise LabdError(f"nothing to run: no scenario has the condition {condition!r}", hint="labd-eval list")
+    orders = [Order(scenario.id, condition, agent.name, number)
+              for agent in cast for scenario in fitting for number in range(1, trials + 1)]  # fmt: skip
+    directory = _new_directory(out, cast)
+    (directory / "trials").mkdir()
+    manifest = {
+        "schema": SCHEMA,
+        "id": directory.name,
+        "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "words": list(words),
+        "agents": {agent.name: {"expected": sorted(agent.expected), "summary": agent.summary} for agent in cast},
+        "scenarios": {scenario.id: {"title": scenario.title, "lane": scenario.lane, "sha256": fingerprint(scenario)}
+                      for scenario in fitting},
+        "orders": [asdict(order) for order in orders],
+        "versions": data.versions(),
+        "hashes": data.hashes(),
+    }  # fmt: skip
+    files.write_json(directory / "run.json", manifest)
+    return Run(directory, manifest)
+
+
+def _new_directory(out: Path, cast: Sequence[agents.Agent]) -> Path:
+    """`OUT/<UTC time>-<agent>-<n>`: the first n that nobody has."""
+    names = [agent.name for agent in cast]
+    who = names[0] if len(names) == 1 else "controls" if names == list(agents.CONTROLS) else "all"
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    out.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        directory = out / f"{stamp}-{who}-{number}"
+        try:
+            directory.mkdir()
+            return directory
+        except FileExistsError:
+            number += 1
+
+
+def fingerprint(scenario: Scenario) -> str:
+    """A digest of all that a scenario is: its file's meaning, its seed and its boards."""
+    parts = [scenario.frozen({}), scenario.seed_text({}), scenario.files({})]
+    return files.digest(files.canonical(parts))
+
+
+def find(out: Path, name: str) -> Path:
+    """The directory of a run: a path, a name under `out`, or `latest`. Raises NotFound with near matches."""
+    known = sorted(path.parent.name for path in out.glob("*/run.json"))
+    if name == "latest" and known:
+        return out / known[-1]
+    for path in (Path(name), out / name):
+        if (path / "run.json").is_file():
+            return path
+    raise NotFound(f"no run {name!r}", near=nearest(name, known), hint=f"ls {out}")
+
+
+def load(directory: Path) -> dict[str, Any]:
+    """The manifest of a run. Raises LabdError if it can't be read."""
+    try:
+        manifest: dict[str, Any] = files.read_json(directory / "run.json")
+    except (OSError, ValueError) as error:
+        raise LabdError(f"{directory / 'run.json'}: {error}") from error
+    if manifest.get("schema") != SCHEMA:
+        raise LabdError(f"{directory / 'run.json'}: of schema {manifest.get('schema')!r}, not {SCHEMA}")
+    return manifest
+
+
+def resume(directory: Path, scenarios: Sequence[Scenario]) -> Run:
+    """Take up an interrupted run. Raises LabdError if what it measures has changed since: a run is one measurement."""
+    manifest = load(directory)
+    present = {scenario.id: scenario for scenario in scenarios}
+    changed = [name for name, told in manifest["scenarios"].items()
+               if name not in present or fingerprint(present[name]) != told["sha256"]]  # fmt: skip
+    now = data.hashes()
+    changed += [name for name in ("labd", "loopback") if manifest["hashes"].get(name) != now.get(name)]
+    if changed:
+        raise LabdError(
+            f"{', '.join(changed)} changed since {manifest['id']} began; its trials would not be comparable",
+            hint="start a new run: labd-eval run",
+        )
+    return Run(directory, manifest)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One trial that is over. `verdict` is None when it was interrupted or its bundle couldn't be written."""
+
+    order: Order
+    verdict: Verdict | None
+    expected: bool
+    duration_s: float
+    problem: str = ""
+
+
+def carry_out(
+    run: Run,
+    scenarios: Iterable[Scenario],
+    *,
+    jobs: int,
+    on_result: Callable[[Result], None],
+    on_quiet: Callable[[list[tuple[Order, float]]], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Run what isn't finished, `jobs` at a time, and have each trial graded as it ends.
+
+    Ends early when `stop` is set: what is finished stays, what is being run is stopped and leaves nothing.
+    """
+    stop = stop or threading.Event()
+    known = {scenario.id: scenario for scenario in scenarios}
+    waiting = [order for order in run.orders if not run.finished(order)]
+    running: dict[Future[Result], tuple[Order, float]] = {}
+    facts = {"run": run.manifest["id"], "versions": data.versions(), "hashes": data.hashes()}
+    run.log("started", trials=len(waiting), jobs=jobs)
+    with ThreadPoolExecutor(jobs, thread_name_prefix="trial") as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs and not stop.is_set():
+                    order = waiting.pop(0)
+                    task = pool.submit(_one, run, order, known[order.scenario], facts, stop.is_set)
+                    running[task] = (order, time.monotonic())
+                if not running:
+                    break
+                done, _ = wait(running, timeout=QUIET_S, return_when=FIRST_COMPLETED)
+                if not done:
+                    on_quiet([(order, time.monotonic() - since) for order, since in running.values()])
+                for task in done:
+                    running.pop(task)
+                    result = task.result()
+                    run.log("trial", id=result.order.identity, verdict=result.verdict and result.verdict.verdict,
+                            problem=result.problem)  # fmt: skip
+                    on_result(result)
+        except BaseException:
+            stop.set()
+            raise
+    run.log("stopped" if stop.is_set() else "finished")
+
+
+def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], cancelled: Callable[[], bool]) -> Result:
+    """One trial and its verdict. Never raises: a trial that breaks breaks alone."""
+    started = time.monotonic()
+
+    def result(verdict: Verdict | None, problem: str = "") -> Result:
+        expected = run.manifest["agents"][order.agent]["expected"]
+        return Result(order, verdict, verdict is not None and verdict.verdict in expected,
+                      round(time.monotonic() - started, 3), problem)  # fmt: skip
+
+    try:
+        agent = agents.find(order.agent)
+        directory = conduct(order, scenario, agent, run.trials, facts=facts, cancelled=cancelled)
+        if directory is None:
+            return result(None, "interrupted")
+        return result(grading.grade(directory)[0])
+    except Exception as error:
+        return result(None, f"bundle_failed: {type(error).__name__}: {error}")
+
+
+def default_jobs() -> int:
+    """As many trials at once as there are processors, at most eight: a trial mostly waits."""
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
+    return max(2, min(8, usable))

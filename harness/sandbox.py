@@ -1,0 +1,228 @@
+"""A fresh bench for one trial: a home, a lab, a runtime directory, a PATH, and nothing of the user's.
+
+Owns the trial's directory under /tmp, its environment, and the end of everything that was started in it. The path is
+short because a UNIX socket lives in it (104 bytes on macOS). The names in it are those of an ordinary bench: an agent
+under test must not see that it is examined. Never touches the user's lab, daemon or state.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import execute, recorder
+from harness.scenario import Scenario
+from labd import paths
+
+#: Lane → the policy level that its commands run under. What isn't here is not executed.
+POLICY = {"config": "config", "loopback": "simulated"}
+
+PREFIX = "bench-"
+SOCKET_LIMIT = 100
+STOP_LIMIT_S = 10.0
+
+
+class SandboxError(Exception):
+    """The sandbox could not be made or read; says nothing about the agent."""
+
+
+@dataclass
+class Sandbox:
+    """The directory and what is in it. `seed` is the lab's text at the start (None: no lab)."""
+
+    root: Path
+    lane: str
+    values: dict[str, str]
+    env: dict[str, str]
+    seed: bytes | None
+    subject: str
+    sessions: set[int] = field(default_factory=set)
+    made: float = field(default_factory=time.time)
+    lock: int = -1
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def work(self) -> Path:
+        """Where commands run."""
+        return self.root / "work"
+
+    @property
+    def bin(self) -> Path:
+        """First on PATH: the subject and the recorders."""
+        return self.root / "bin"
+
+    @property
+    def lab(self) -> Path:
+        return Path(self.values["lab"])
+
+    @property
+    def argv_log(self) -> Path:
+        return self.root / "rec" / "argv.jsonl"
+
+    @property
+    def program(self) -> str:
+        """The subject as the agent has it: whoever runs it by another path has gone around the bench's door."""
+        return str(self.bin / "labd")
+
+    def journal(self) -> Path:
+        """The journals of the sandbox's lab."""
+        return Path(paths.state_dir(self.env)) / "journal" / paths.lab_id(str(self.lab))
+
+    def boards(self) -> Path:
+        """What the simulated boards of the sandbox's lab have recorded."""
+        return Path(paths.state_dir(self.env)) / "loopback" / paths.lab_id(str(self.lab))
+
+    def lab_bytes(self) -> bytes | None:
+        """The lab file as it is now; None if there is none (or something else stands there)."""
+        try:
+            return self.lab.read_bytes()
+        except OSError:
+            return None
+
+    def processes(self) -> list[execute.Process]:
+        """What runs in the sandbox now."""
+        return execute.processes_of(str(self.root), self.sessions, self.made)
+
+    def stop(self) -> tuple[list[execute.Process], list[execute.Process]]:
+        """End all that runs in it: the daemon is asked first. Returns (what was left behind, what still lives)."""
+        if os.path.exists(paths.socket_path(self.env)):
+            env = {**self.env, "LABD_POLICY": "bench"}
+            del env["LABD_ARGV_LOG"]
+            execute.run([self.subject, "daemons", "stop"], env=env, cwd="/", limit_s=STOP_LIMIT_S)
+        return execute.end_processes(self.processes)
+
+    def close(self) -> None:
+        """Remove the directory. Call `stop` first."""
+        _remove(self.root)
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+
+
+def new_nonce() -> str:
+    """A fact nobody can know before the trial: ten hex digits."""
+    return secrets.token_hex(5)
+
+
+def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | None = None) -> Sandbox:
+    """A sandbox for one trial of `scenario`: seeded, with `subject` as `labd` and `programs` recorded on its PATH.
+
+    Raises SandboxError if it can't be made; nothing is left then.
+    """
+    if scenario.lane not in POLICY:
+        raise SandboxError(f"{scenario.id}: nothing is executed in the lane {scenario.lane!r}")
+    try:
+        root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_directory()))
+    except OSError as error:
+        raise SandboxError(f"no sandbox directory: {error}") from error
+    try:
+        return _furnish(root, scenario, subject, programs or {})
+    except (OSError, UnicodeError, ValueError) as error:
+        _remove(root)
+        raise SandboxError(f"{scenario.id}: {error}") from error
+
+
+def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str]) -> Sandbox:
+    for name in ("home", "work", "bin", "run", "tmp", "rec"):
+        (root / name).mkdir(mode=0o700)
+    lock = os.open(root / "rec" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (root / "rec" / "argv.jsonl").touch(mode=0o600)  # empty says "nothing ran", missing says "somebody removed it"
+    lab = root / "home" / ".config" / "labd" / "lab.toml"
+    lab.parent.mkdir(parents=True)
+    values = {"nonce": new_nonce(), "lab": str(lab), "home": str(root / "home")}
+    for name, text in scenario.files(values).items():
+        (lab.parent / name).write_bytes(text.encode())
+    seed = scenario.seed_text(values)
+    if seed is not None:
+        lab.write_bytes(seed.encode())
+    os.symlink(subject, root / "bin" / "labd")
+    for name, real in programs.items():
+        recorder.install(str(root / "bin"), name, real, str(root / "rec" / "argv.jsonl"))
+    env = environment(root, scenario.lane)
+    socket = paths.socket_path(env)
+    if len(os.fsencode(socket)) > SOCKET_LIMIT:
+        raise ValueError(f"{socket} is too long for a socket")
+    return Sandbox(root, scenario.lane, values, env, seed.encode() if seed is not None else None, subject, lock=lock)
+
+
+def environment(root: Path, lane: str) -> dict[str, str]:
+    """All that a process in the sandbox knows of the world. Written out in full, so that nothing of ours leaks in."""
+    home = root / "home"
+    return {
+        "PATH": f"{root / 'bin'}:/usr/bin:/bin",
+        "HOME": str(home),
+        "USER": "operator",
+        "LOGNAME": "operator",
+        "SHELL": "/bin/sh",
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "TMPDIR": str(root / "tmp"),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "XDG_DATA_HOME": str(home / ".local" / "share"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_RUNTIME_DIR": str(root / "run"),
+        "LABD_LAB": str(home / ".config" / "labd" / "lab.toml"),
+        "LABD_POLICY": POLICY[lane],
+        "LABD_ARGV_LOG": str(root / "rec" / "argv.jsonl"),
+    }
+
+
+def reap_abandoned() -> list[Path]:
+    """End and remove the sandboxes of this user whose harness was killed (nobody holds their lock); return them."""
+    reaped = []
+    for root in Path(_short_directory()).glob(f"{PREFIX}*"):
+        try:
+            if root.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(root / "rec" / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            execute.end_processes(lambda root=root: execute.processes_of(str(root)))  # type: ignore[misc]
+            _remove(root)
+            reaped.append(root)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+    return reaped
+
+
+def _short_directory() -> str:
+    """/tmp, or what stands for it: the user's own TMPDIR may be far too long for a socket (macOS)."""
+    for directory in ("/tmp", tempfile.gettempdir()):
+        if os.path.isdir(directory) and os.access(directory, os.W_OK | os.X_OK):
+            return os.path.realpath(directory)
+    raise OSError("neither /tmp nor TMPDIR can be written")
+
+
+def _remove(root: Path) -> None:
+    """Remove the tree, also where an agent has taken permissions away."""
+
+    def again(function, path, _error) -> None:  # type: ignore[no-untyped-def]
+        with contextlib.suppress(OSError):
+            parent = os.path.dirname(path)
+            os.chmod(parent, stat.S_IRWXU)
+            if not os.path.islink(path):
+                os.chmod(path, stat.S_IRWXU)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
+
+    shutil.rmtree(root, onerror=again)

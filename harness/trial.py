@@ -1,0 +1,170 @@
+"""One trial from its sandbox to its bundle: one agent, one scenario, one condition, once. Grades nothing.
+
+Whatever goes wrong in it stays in it: every end has a cause (harness/causes.py) and leaves a bundle, except an
+interruption, of which nothing is kept so that it can be run again.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness import bundle, data, execute, sandbox
+from harness.agents import Agent
+from harness.bench import Bench, Call, GaveUp, Interrupted, TimeIsUp
+from harness.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be run. `number` counts the trials of one scenario, condition and agent from 1."""
+
+    scenario: str
+    condition: str
+    agent: str
+    number: int
+
+    @property
+    def identity(self) -> str:
+        """The trial's name, also its bundle's."""
+        return f"{self.scenario}.{self.condition}.{self.agent}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Played:
+    """How the agent's part went."""
+
+    cause: str
+    detail: str
+    answer: str
+    calls: list[Call]
+    trace: str = ""
+
+
+def conduct(
+    order: Order,
+    scenario: Scenario,
+    agent: Agent,
+    trials: Path,
+    *,
+    facts: Mapping[str, Any],
+    programs: Mapping[str, str] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Path | None:
+    """Run the trial and write its bundle under `trials`; returns its directory, None if it was interrupted.
+
+    `facts` go into trial.json as they are (run, versions, hashes). Raises OSError if the bundle can't be written.
+    """
+    started = time.time()
+    subject = data.subject_program()
+    if subject is None:
+        played = Played("subject_missing", "there is no labd beside this Python or on PATH", "", [])
+        return _bare(order, scenario, trials, played, facts, started)
+    try:
+        place = sandbox.create(scenario, subject, programs=programs)
+    except sandbox.SandboxError as error:
+        cause = "sandbox_failed" if scenario.executable else "not_executable"
+        return _bare(order, scenario, trials, Played(cause, str(error), "", []), facts, started)
+    try:
+        bench = Bench(scenario, place, cancelled=cancelled)
+        try:
+            played = _play(bench, agent)
+        finally:
+            acted = time.time()
+            left, alive = place.stop()
+        if played.cause == "interrupted" or (cancelled() and played.cause != "completed"):
+            return None
+        if alive:
+            named = ", ".join(f"{process.pid} ({process.command})" for process in alive)
+            played = Played("processes_left", f"could not be ended: {named}", played.answer, played.calls)
+        gathered = bundle.Bundle(trials, order.identity)
+        try:
+            gathered.put_scenario(scenario, place.values)
+            gathered.put_evidence(place)
+            _put_words(gathered, played)
+            record = _record(order, scenario, played, facts, started, acted) | _whereabouts(place, left)
+            return gathered.finish(record)
+        except BaseException:
+            gathered.discard()
+            raise
+    finally:
+        place.close()
+
+
+def _play(bench: Bench, agent: Agent) -> Played:
+    try:
+        answer = agent.act(bench)
+        return Played("completed", "", answer, bench.calls)
+    except TimeIsUp as error:
+        return Played("time_limit", str(error), "", bench.calls)
+    except GaveUp as error:
+        return Played("agent_stopped", str(error), "", bench.calls)
+    except Interrupted:
+        return Played("interrupted", "", "", bench.calls)
+    except Exception as error:
+        trace = traceback.format_exc()
+        return Played("agent_crashed", f"{type(error).__name__}: {error}", "", bench.calls, trace)
+
+
+def _put_words(gathered: bundle.Bundle, played: Played) -> None:
+    gathered.put_calls(played.calls)
+    gathered.put("answer.txt", played.answer.encode("utf-8", "surrogatepass"))
+    errors = b"".join(call.ended.stderr for call in played.calls)
+    gathered.put("stderr.txt", errors + played.trace.encode("utf-8", "replace"))
+
+
+def _bare(
+    order: Order, scenario: Scenario, trials: Path, played: Played, facts: Mapping[str, Any], started: float
+) -> Path:
+    """The bundle of a trial that never had a sandbox."""
+    gathered = bundle.Bundle(trials, order.identity)
+    try:
+        gathered.put_scenario(scenario, {})
+        _put_words(gathered, played)
+        return gathered.finish(_record(order, scenario, played, facts, started, started))
+    except BaseException:
+        gathered.discard()
+        raise
+
+
+def _record(
+    order: Order, scenario: Scenario, played: Played, facts: Mapping[str, Any], started: float, acted: float
+) -> dict[str, Any]:
+    return {
+        **facts,
+        "id": order.identity,
+        "scenario": order.scenario,
+        "condition": order.condition,
+        "agent": order.agent,
+        "number": order.number,
+        "lane": scenario.lane,
+        "grader": scenario.grader["type"],
+        "limits": {"time_s": scenario.timeout_s, "output_bytes": execute.KEPT_BYTES},
+        "started": _utc(started),
+        "ended": _utc(acted),
+        "agent_s": round(acted - started, 4),
+        "commands_s": round(sum(call.ended.duration_s for call in played.calls), 4),
+        "duration_s": round(time.time() - started, 4),
+        "ended_by": played.cause,
+        "detail": played.detail,
+    }
+
+
+def _whereabouts(place: sandbox.Sandbox, left: list[execute.Process]) -> dict[str, Any]:
+    """Where things were while the trial ran: the route check goes by these."""
+    installed = [place.subject, str(Path(place.subject).resolve())]
+    return {
+        "subject": "labd",
+        "route": {"program": [place.program], "installed": list(dict.fromkeys(installed))},
+        "lab": str(place.lab),
+        "values": place.values,
+        "policy": place.env["LABD_POLICY"],
+        "left_running": [process.command for process in left],
+    }
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
