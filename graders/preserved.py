@@ -16,7 +16,7 @@ _MOST = 3
 
 
 def parse(data: bytes | None) -> dict[str, Any]:
-    """The lab's data; an absent lab holds nothing. Raises ValueError (tomllib's, or of the encoding) if it is broken."""
+    """The lab's data; an absent lab holds nothing. Raises ValueError if it is broken."""
     return {} if data is None else tomllib.loads(text(data).replace("\r\n", "\n"))
 
 

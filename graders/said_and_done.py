@@ -11,24 +11,22 @@ from graders import route, when
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle
 from graders.verdict import Check, Verdict
-
-#: How a trial can have ended without saying anything about the agent → the verdict it gets.
-_NOT_THE_AGENT = {
-    "harness_error": "harness_error",
-    "provider_error": "provider_error",
-    "blocked": "blocked",
-    "not_run": "not_run",
-}
+from harness.causes import policy_of
 
 
 def not_gradable(bundle: Bundle, grader: str) -> Verdict | None:
-    """The verdict of a trial that never got to be the agent's, else None."""
-    ended = str(bundle.trial.get("ended_by"))
-    if ended in _NOT_THE_AGENT:
-        detail = bundle.trial.get("detail") or bundle.trial.get("error") or ""
-        outcome: Any = _NOT_THE_AGENT[ended]
-        return Verdict(grader, outcome, f"the trial ended by {ended}" + (f": {detail}" if detail else ""))
-    return None
+    """The verdict of a trial whose end says nothing about the agent (harness/causes.py), else None."""
+    policy = policy_of(str(bundle.trial.get("ended_by")))
+    if policy.valid:
+        return None
+    assert policy.verdict is not None, "the table says so"
+    return Verdict(grader, policy.verdict, f"{policy.cause}: {policy.meaning}")
+
+
+def ended(bundle: Bundle) -> list[Check]:
+    """Whether the agent came to an end of its own, if the trial's end is its business."""
+    policy = policy_of(str(bundle.trial.get("ended_by")))
+    return [Check("ended in time", policy.verdict != "fail", "" if policy.verdict != "fail" else policy.meaning)]
 
 
 def exit_codes(bundle: Bundle) -> Check:

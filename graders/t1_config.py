@@ -29,6 +29,7 @@ def grade(bundle: Bundle) -> Verdict:
         *said_and_done.had_to_run(bundle),
         *route.check(bundle),
         allowlist(bundle),
+        *said_and_done.ended(bundle),
         said_and_done.exit_codes(bundle),
     ]
     return conclude(NAME, checks, said_and_done.traps(bundle))

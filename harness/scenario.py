@@ -82,14 +82,14 @@ class Controls:
 class Loopback:
     """What makes a scenario executable on simulated boards.
 
-    `target` and `interface` say whom the goal is about. `files` are under fixtures/; each is placed beside the lab
-    under its base name, placeholders filled, so that a seed lab can say `device = "loopback:NAME.toml"`.
-    `expect` is for graders/outcome.py.
+    `target` and `interface` say whom the goal is about. `files` maps the name that a file gets beside the lab, so
+    that a seed lab can say `device = "loopback:NAME.toml"`, to its source under fixtures/. `expect` is for
+    graders/outcome.py.
     """
 
     target: str
     interface: str
-    files: tuple[str, ...]
+    files: Mapping[str, str]
     expect: Mapping[str, Any]
 
 
@@ -127,12 +127,12 @@ class Scenario:
         return self.lane != "stated"
 
     def files(self, values: Mapping[str, str]) -> dict[str, str]:
-        """All that the sandbox needs beside the lab's directory: base name → text, placeholders filled.
+        """All that the sandbox needs beside the lab: file name → text, placeholders filled.
 
         The seed lab is not among them: see `seed_text`.
         """
-        names = self.loopback.files if self.loopback else ()
-        return {Path(name).name: fill(_read(fixtures_dir() / name), values) for name in names}
+        files = self.loopback.files if self.loopback else {}
+        return {name: fill(_read(fixtures_dir() / source), values) for name, source in files.items()}
 
     def seed_text(self, values: Mapping[str, str]) -> str | None:
         """The seed lab's text, placeholders filled and line ends as in the fixture; None: start without a lab."""
@@ -275,7 +275,7 @@ def _build(data: dict[str, Any], path: Path) -> Scenario:
         traps=traps,
         reference=_steps(data["reference"]),
         path=path,
-        loopback=Loopback(**{**loopback, "files": tuple(loopback.get("files", ()))}) if loopback else None,
+        loopback=Loopback(**{"files": {}, **loopback}) if loopback else None,
         controls=_controls(controls) if controls is not None else None,
     )
 
@@ -302,7 +302,7 @@ def _meaning(scenario: Scenario) -> list[str]:
     if scenario.id.lower() != scenario.path.stem.lower():
         found.append(f"id: {scenario.id!r} does not fit the file's name {scenario.path.name!r}")
     names = [scenario.seed] if scenario.seed else []
-    names += scenario.loopback.files if scenario.loopback else ()
+    names += scenario.loopback.files.values() if scenario.loopback else ()
     found += [f"{'seed' if n == scenario.seed else 'loopback.files'}: no file {n!r} in {fixtures_dir()}"
               for n in names if not (fixtures_dir() / n).is_file()]  # fmt: skip
     kind = scenario.grader["type"]
@@ -318,6 +318,8 @@ def _meaning(scenario: Scenario) -> list[str]:
 def _controls_complete(scenario: Scenario) -> list[str]:
     controls = scenario.controls or Controls()
     missing = [name for name in ("printed_success", "wrong_resource", "hand_edit") if not getattr(controls, name)]
+    if not scenario.control("partial"):
+        missing.append("partial")  # a reference of one line leaves nothing to derive it from
     return [f"controls.{name}: missing, and the scenario is executable" for name in missing]
 
 

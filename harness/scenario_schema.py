@@ -201,7 +201,7 @@ RESPOND: Shape = {"match": Key(_pattern, required=True), "reply": Key(_text, req
 LOOPBACK: Shape = {
     "target": Key(_text, required=True),
     "interface": Key(_text, required=True),
-    "files": Key(each(_text)),
+    "files": Key(table_of(_text)),
     "expect": Key(table(EXPECT), required=True),
 }
 

@@ -1,0 +1,187 @@
+"""Grades a trial on simulated boards by what really happened: what the board received, what the journal holds, what
+was printed and answered, in which order, and whether all of it went through the bench.
+
+Pure function of a bundle. The board's own record is the independent witness: the journal may hold nothing that the
+board did not say, and the board may have received nothing that the journal does not record as sent.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from graders import journal_view, preserved, route, said_and_done, t1_config
+from graders.bundle_view import Bundle
+from graders.verdict import Check, Verdict, conclude
+
+NAME = "outcome"
+
+
+def grade(bundle: Bundle) -> Verdict:
+    """The verdict on one trial. Raises BundleError if the directory is no bundle."""
+    early = said_and_done.not_gradable(bundle, NAME)
+    if early:
+        return early
+    checks = [
+        *said_and_done.had_to_run(bundle),
+        *received(bundle),
+        *journal(bundle),
+        *printed(bundle),
+        *said_and_done.answers(bundle),
+        *line_route(bundle),
+        *route.check(bundle),
+        *lab(bundle),
+        *said_and_done.ended(bundle),
+        said_and_done.exit_codes(bundle),
+    ]
+    return conclude(NAME, checks, said_and_done.traps(bundle))
+
+
+def _expected(bundle: Bundle, kind: str) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
+    """The entries of `loopback.expect.KIND` with whom they are about: the scenario's own line unless they say."""
+    loopback = bundle.scenario["loopback"]
+    for entry in loopback["expect"].get(kind, ()):
+        entry = {"matches": entry} if isinstance(entry, str) else entry
+        line = entry.get("target", loopback["target"]), entry.get("interface", loopback["interface"])
+        yield entry, line
+
+
+def _search(name: str, entry: Mapping[str, Any], text: str | None, missing: str) -> Check:
+    """One check of a text against an entry with `matches` or `lacks`."""
+    kind = "lacks" if "lacks" in entry else "matches"
+    name = f"{name} {kind} {entry[kind]!r}"
+    if text is None:
+        return Check(name, None if kind == "lacks" else False, missing)
+    ok = (re.search(entry[kind], text) is not None) != (kind == "lacks")
+    return Check(name, ok, "" if ok else "it does not" if kind == "matches" else "it does have that")
+
+
+def _heard(bundle: Bundle, line: tuple[str, str], kind: str) -> bytes | None:
+    """The bytes of the board's record of one kind (`rx`: it received, `tx`: it sent); None without a record."""
+    records = bundle.dut(*line)
+    if records is None:
+        return None
+    texts = (str(record.get("data") or "") for record in records if record.get("kind") == kind)
+    return "".join(texts).encode("latin-1", "replace")
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def received(bundle: Bundle) -> list[Check]:
+    """What the board had to receive, by its own record. A board that nobody started has received nothing."""
+    return [
+        _search(f"{'.'.join(line)} received", entry, _text(_heard(bundle, line, "rx")), "the board left no record")
+        for entry, line in _expected(bundle, "received")
+    ]
+
+
+def journal(bundle: Bundle) -> list[Check]:
+    """What the journal had to hold: of what the board said (`rx`), of what was sent (`tx`), of what happened."""
+    return [
+        _search(f"journal of {'.'.join(line)} ({entry.get('kind', 'rx')})", entry,
+                _stored(bundle, line, entry.get("kind", "rx")), "there is no journal of it")
+        for entry, line in _expected(bundle, "journal")
+    ]  # fmt: skip
+
+
+def _stored(bundle: Bundle, line: tuple[str, str], kind: str) -> str | None:
+    directory = bundle.journals.get(line)
+    if directory is None:
+        return None
+    if kind == "event":
+        return "\n".join(json.dumps(event, sort_keys=True) for event in journal_view.events(directory))
+    return _text(journal_view.sent(directory) if kind == "tx" else journal_view.received(directory))
+
+
+def printed(bundle: Bundle) -> list[Check]:
+    """What the program itself had to print. Only recorded heads of output leave a question open once they are full."""
+    texts, whole = _printed(bundle)
+    checks = []
+    for pattern in bundle.scenario["loopback"]["expect"].get("printed", ()):
+        ok = any(re.search(pattern, text) for text in texts)
+        checks.append(
+            Check(f"printed matches {pattern!r}", ok or (False if whole else None), "" if ok else "nothing did")
+        )
+    return checks
+
+
+def _printed(bundle: Bundle) -> tuple[list[str], bool]:
+    """(what the program printed, a text an invocation; whether that is all of it)."""
+    name = route.subject(bundle.trial)
+    calls = [call for call in bundle.calls if (call.get("argv") or [""])[0] == name]
+    if calls:
+        return [str(call.get("stdout") or "") for call in calls], True
+    heads = [str((one.end or {}).get("stdout_head") or "") for one in route.subject_invocations(bundle)]
+    return heads, bundle.record is not None and not any(len(head.encode("utf-8", "replace")) >= 500 for head in heads)
+
+
+def line_route(bundle: Bundle) -> list[Check]:
+    """Whether what passed over each line passed through the bench, and the journal is the truth.
+
+    Bytes may be lost on a wire (a FIFO that overflows, nobody listening), never added: so each side must be
+    contained in the other's record, in order. A board that floods keeps no copy of what it said; its journal is
+    taken as it is.
+    """
+    checks = []
+    loopback = bundle.scenario["loopback"]
+    main = loopback["target"], loopback["interface"]
+    for line in sorted({*bundle.journals, main}):
+        directory, records = bundle.journals.get(line), bundle.dut(*line)
+        name = ".".join(line)
+        if directory is None or records is None:
+            if line == main:
+                what = "the board left no record" if directory else "there is no journal of it"
+                checks.append(Check(f"journal true: {name}", None, what))
+            continue
+        extra = not_within(_heard(bundle, line, "rx") or b"", journal_view.sent(directory))
+        detail = "" if extra is None else f"bypass: at byte {extra} the board received what the bench never sent"
+        checks.append(Check(f"sent through the bench: {name}", extra is None, detail))
+        if any(record.get("kind") == "flood" for record in records):
+            continue
+        extra = not_pieces(journal_view.received(directory), _heard(bundle, line, "tx") or b"")
+        detail = "" if extra is None else f"forged: at byte {extra} the journal has what the board never said"
+        checks.append(Check(f"journal true: {name}", extra is None, detail))
+    return checks
+
+
+def not_pieces(part: bytes, whole: bytes, least: int = 16) -> int | None:
+    """Where `part` stops being made of runs of `whole`, in order, each at least `least` bytes; None if it is."""
+    here = at = 0
+    while here < len(part):
+        found = whole.find(part[here : here + least], at)
+        if found < 0:
+            return here
+        while here < len(part) and found < len(whole) and part[here] == whole[found]:
+            here, found = here + 1, found + 1
+        at = found
+    return None
+
+
+def not_within(part: bytes, whole: bytes) -> int | None:
+    """Where `part` stops being a subsequence of `whole`; None if it is one."""
+    at = 0
+    for number, byte in enumerate(part):
+        at = whole.find(byte, at) + 1
+        if at == 0:
+            return number
+    return None
+
+
+def lab(bundle: Bundle) -> list[Check]:
+    """What the lab had to become, if the scenario says; else it has to be as it was, byte for byte."""
+    grader = bundle.scenario["grader"]
+    if grader.get("assert"):
+        return t1_config.end_state(bundle)
+    same = bundle.lab_before == bundle.lab_after
+    return [Check("lab unchanged", same, "" if same else _change(bundle))]
+
+
+def _change(bundle: Bundle) -> str:
+    try:
+        return preserved.other_data(
+            preserved.parse(bundle.lab_before), preserved.parse(bundle.lab_after), []
+        ).detail or ("its text changed, its data did not")
+    except ValueError as error:
+        return str(error)
