@@ -76,6 +76,8 @@ class Journal:
         self.repaired += [f"events: {what}" for what in self._events.repaired]
         if self.repaired:
             self.event("repaired", what=self.repaired, lost=self._rx.lost)
+        with self._state:
+            self._evict(time.time_ns())
 
     @property
     def rx_end(self) -> int:

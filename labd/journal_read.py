@@ -162,7 +162,7 @@ class Reader:
         `after` leaves out events up to that number. Looks at the disk again on each call.
         """
         stream = self._events()
-        first = max(after + 1, self._first_event(stream, rx_from)) if rx_from else max(after + 1, stream.first_line + 1)
+        first = after + 1 if after or not rx_from else self._first_event(stream, rx_from)
         if first > stream.end_line:
             return
         line, offset = stream.locate(first - 1)

@@ -84,9 +84,7 @@ def _last_chain(reader: Reader, floor: int) -> tuple[int, bytes, bool] | None:
     """(offset, text, whether another boot's banner lies before it) of the newest boot's first banner."""
     chain: tuple[int, int, bytes] | None = None
     for offset, stage, text in _banners_backwards(reader, floor):
-        if chain is None or stage < chain[1]:
-            chain = (offset, stage, text)
-        elif _asked_for(reader, chain[0]):
+        if chain is None or stage < chain[1] or _asked_for(reader, chain[0]):
             chain = (offset, stage, text)
         else:
             return (chain[0], chain[2], True)
