@@ -8,6 +8,7 @@ line, where most trouble is, has `doctor_serial` to itself.
 import os
 import socket
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from labd import hookwords, paths
@@ -31,6 +32,11 @@ class Bench:
         self.data = data
         self.folder = folder
         self.env = env
+
+    @cached_property
+    def ports(self) -> list[dict[str, Any]]:
+        """The serial ports of the machine, looked at once."""
+        return self.machine.serial_ports()
 
 
 def row(

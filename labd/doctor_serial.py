@@ -62,7 +62,7 @@ class _Line:
         self.path = paths.expand(device, bench.env, bench.folder)
         self.node = os.path.realpath(self.path)
         self.machine = bench.machine
-        self.ports = self.machine.serial_ports()
+        self.ports = bench.ports
         self.facts: dict[str, Any] = next((port for port in self.ports if port["node"] == self.node), {})
 
     def rows(self) -> list[Row]:

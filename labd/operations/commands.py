@@ -132,12 +132,12 @@ def _commands(call: Call, args: Args) -> Any:
         if args.search is not None:
             raise Usage("--check and --search exclude each other")
         return _check(args.words)
-    from labd.operations import all_operations
-
-    table = [described(op) for op in all_operations()]
     words = list(args.words)
     if args.search is None and words:
         raise Usage(f"labd commands has no place for {words[0]!r}", hint=f"labd commands --search {words[0]}")
+    from labd.operations import all_operations
+
+    table = [described(op) for op in all_operations()]
     if args.search is None:
         return {"operations": table}
     if "--json" in words:  # behind the first word of a search, the parser takes it for one more

@@ -1,0 +1,81 @@
+"""A made-up machine for the tests of discover and doctor: sysfs, /proc, udev's database and /dev in a folder."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from labd.inventory import Machine
+from labd.platform.inventory_linux import LinuxInventory
+
+
+class Ports:
+    """What `labd.platform` would tell of the serial ports."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, Any]] = []
+        self.held: dict[str, list[dict[str, Any]]] = {}
+        self.ptys: set[str] = set()
+
+    def serial_ports(self) -> list[dict[str, Any]]:
+        return self.listed
+
+    def holders(self, node: str) -> list[dict[str, Any]]:
+        return self.held.get(node, [])
+
+    def is_pty(self, path: str) -> bool:
+        return path in self.ptys
+
+
+class FakeMachine:
+    """`machine` is what the code under test gets; the methods plug things in."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.ports = Ports()
+        self.machine = Machine(LinuxInventory(str(root)), self.ports, adb=("127.0.0.1", 1))
+
+    def file(self, path: str, text: str = "") -> str:
+        full = self.root / path
+        full.parent.mkdir(parents=True, exist_ok=True)
+        full.write_text(text)
+        return str(full)
+
+    def adapter(self, node: str, number: int = 0, *, vid: str = "0403", pid: str = "6001", serial: str | None = "A1",
+                by_id: str | None = None, by_path: str | None = None, latency_ms: int | None = None,
+                twins: tuple[str, ...] = ()) -> None:  # fmt: skip
+        """A USB adapter whose node (a real character device) is `node`."""
+        name, topology = os.path.basename(node), f"1-{number + 1}"
+        if latency_ms is not None:
+            self.file(f"sys/class/tty/{name}/device/latency_timer", str(latency_ms))
+        self.file(f"sys/bus/usb/devices/{topology}/power/control", "on")
+        self.ports.listed.append({
+            "path": by_id or by_path or node, "node": node, "by_id": by_id, "by_path": by_path,
+            "description": "FT232R USB UART", "driver": "ftdi_sio", "vid": vid, "pid": pid, "serial": serial,
+            "topology": topology, "latency_ms": latency_ms, "twins": list(twins),
+        })  # fmt: skip
+
+    def autosuspend(self, number: int = 0) -> None:
+        self.file(f"sys/bus/usb/devices/1-{number + 1}/power/control", "auto")
+
+    def runs(self, comm: str, pid: int) -> None:
+        self.file(f"proc/{pid}/comm", comm)
+
+    def udev(self, node: str, **values: str) -> None:
+        device = os.stat(node).st_rdev
+        lines = "".join(f"E:{key}={value}\n" for key, value in values.items())
+        self.file(f"run/udev/data/c{os.major(device)}:{os.minor(device)}", lines)
+
+    def nic(self, name: str, *, usb: bool = True, carrier: str = "1", default: bool = False) -> None:
+        where = "devices/pci0/usb1/1-1" if usb else "devices/pci0/0000:00:03.0"
+        (self.root / "sys" / where).mkdir(parents=True, exist_ok=True)
+        self.file(f"sys/class/net/{name}/address", "00:e0:4c:68:00:01")
+        self.file(f"sys/class/net/{name}/carrier", carrier)
+        os.symlink(self.root / "sys" / where, self.root / "sys/class/net" / name / "device")
+        if default:
+            self.file(
+                "proc/net/route", f"Iface\tDestination\n{name}\t00000000\t0102A8C0\t3\t0\t0\t0\t00000000\t0\t0\t0\n"
+            )
+
+    def camera(self, index: int, name: str) -> None:
+        self.file(f"sys/class/video4linux/video{index}/name", name)
+        self.file(f"sys/class/video4linux/video{index}/index", "0")
