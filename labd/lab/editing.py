@@ -1,0 +1,100 @@
+"""One edit of a lab file, from lock to rename: read under the lock, change, hold against the oracle, check, replace.
+
+The only code that writes a lab. Called through `labd.lab.edit`; the operations' handlers are its callers.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from labd import paths
+from labd.errors import Busy, LabdError
+from labd.lab import reading, storage
+from labd.lab.change import Change, applied, same
+from labd.lab.rewrite import rewrite
+from labd.lab.validate import problems
+
+#: What a new lab begins with.
+HEADING = "# The lab: what hardware is wired to what. `labd config show` prints it, `labd --help` edits it.\n"
+
+#: How often to start again when an editor changes the file under us.
+ATTEMPTS = 5
+
+Changer = Callable[[dict[str, Any]], Iterable[Change]]
+
+
+class Edited:
+    """What an edit did: the digests before (None: there was no file) and after, whether it changed or made the file."""
+
+    __slots__ = ("after", "before", "changed", "created")
+
+    def __init__(self, before: str | None, after: str, *, changed: bool, created: bool) -> None:
+        self.before = before
+        self.after = after
+        self.changed = changed
+        self.created = created
+
+
+def edit(path: str, change: Changer, env: Mapping[str, str]) -> Edited:
+    """Change the lab at `path`; make it first if it is missing.
+
+    Raises what `change` raises, Busy if another writer keeps the lock or an editor keeps saving, NotFound or
+    LabdError if the file cannot be read or does not validate, now or afterwards. The file is untouched then.
+    """
+    if not os.path.lexists(path):
+        list(change({}))  # raises before anything is made
+        _make_home(path, env)
+    for _ in range(ATTEMPTS):
+        with storage.locked(path) as real:
+            try:
+                return _edit(path, real, change, env)
+            except storage.Moved:
+                continue
+    raise Busy(f"{path} was saved by somebody else each time it was about to be written", hint="try again")
+
+
+def create(path: str, env: Mapping[str, str]) -> Edited:
+    """Make an empty lab at `path`. Raises LabdError if there is a file already."""
+    _make_home(path, env)
+    with storage.locked(path) as real:
+        if os.path.lexists(real):
+            raise LabdError(f"{path} exists already; it is left as it is", hint="labd config show")
+        raw = HEADING.encode()
+        try:
+            storage.replace(path, real, raw, None)
+        except storage.Moved:
+            raise LabdError(f"{path} was made by somebody else just now", hint="labd config show") from None
+        return Edited(None, reading.digest(raw), changed=True, created=True)
+
+
+def _edit(path: str, real: str, change: Changer, env: Mapping[str, str]) -> Edited:
+    source = reading.read_source(real, env) if os.path.lexists(real) else reading.Source(HEADING.encode(), None, path)
+    created = source.found is None
+    before = None if created else source.digest
+    data = reading.parse(source.text, path)
+    reading.check(data, source.text, path)
+    changes = list(change(data))
+    text = rewrite(source.text, changes)
+    _check_after(data, changes, text, path)
+    raw = (("\ufeff" if source.bom else "") + text).encode()
+    if raw == source.raw and not created:
+        return Edited(before, source.digest, changed=False, created=False)
+    storage.replace(path, real, raw, source.found)
+    return Edited(before, reading.digest(raw), changed=True, created=created)
+
+
+def _check_after(data: dict[str, Any], changes: list[Change], text: str, path: str) -> None:
+    """The last look: the whole new text is what all changes together mean, and it is a valid lab."""
+    after = reading.parse(text, path)
+    if not same(after, applied(data, changes)):
+        raise LabdError(f"the edit of {path} does not read back as meant; the file is as it was")
+    wrong = problems(after)
+    if wrong:
+        raise LabdError(f"{wrong[0].message}; {path} is as it was", near=wrong[0].near, hint=wrong[0].hint or None)
+
+
+def _make_home(path: str, env: Mapping[str, str]) -> None:
+    """Our own configuration directory is made at need; a directory that somebody named has to be there."""
+    directory = os.path.dirname(os.path.realpath(path))
+    if directory == os.path.realpath(paths.config_dir(env)):
+        storage.make_directory(directory)
