@@ -9,9 +9,14 @@ The raw bytes are written before their record. So a crash can only leave raw byt
 without its bytes; those bytes are found again by comparing sizes. Never writes. Light: `serial log` pays for it.
 """
 
+from __future__ import annotations
+
 import os
 import struct
-from collections.abc import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RECORD = struct.Struct("<IIQQQ")
 RECORD_SIZE = RECORD.size

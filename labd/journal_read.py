@@ -4,14 +4,16 @@ For every reader: `serial log`, expect, graders. Needs no lock and no daemon, ho
 journal or a line is, and never writes. Light: the path of `serial log` without a daemon pays for it.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterator
 
 from labd.journal_format import EVENTS, GAP, RX, Record
 from labd.journal_scan import BLOCK, StreamReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 #: A line's `raw` is cut to this; its `length` tells the real size.
@@ -54,7 +56,7 @@ class Event:
 
     __slots__ = ("fields", "kind", "mono_ns", "number", "rx", "wall_ns")
 
-    def __init__(self, number: int, kind: str, rx: int, wall_ns: int, mono_ns: int, fields: "dict[str, Any]") -> None:
+    def __init__(self, number: int, kind: str, rx: int, wall_ns: int, mono_ns: int, fields: dict[str, Any]) -> None:
         self.number = number
         self.kind = kind
         self.rx = rx

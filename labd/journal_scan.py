@@ -5,9 +5,10 @@ Used by `labd.journal_read` alone. Lock-free: works beside a live writer and wit
 pread, never with a mapping, because a file that shrinks under a mapping kills the process. Never writes. Light.
 """
 
+from __future__ import annotations
+
 import os
 import time
-from collections.abc import Iterator
 
 from labd.journal_format import (
     CONTINUED,
@@ -20,6 +21,10 @@ from labd.journal_format import (
     unpack,
     unpack_many,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BLOCK = 1 << 18
 #: Segments kept open at a time.

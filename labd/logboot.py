@@ -11,10 +11,14 @@ A banner that somebody asked for is no boot: `version` in U-Boot, `dmesg`, `cat 
 so a banner whose line before is such a command does not count, nor a bare `Linux version` without a time stamp.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
 
 from labd.journal_read import Reader
 from labd.view import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: (stage, text). Lower stages come earlier in a boot.
 BANNERS: tuple[tuple[int, bytes], ...] = (
@@ -64,9 +68,10 @@ def last_boot(reader: Reader) -> Boot | None:
     event = _last_event(reader)
     floor = max(reader.first_offset, event[0] if event else 0)
     found = _last_chain(reader, floor)
-    if found is not None and (event is None or found[2]):
-        offset, text, _ = found
-        return Boot(offset, reader.seq_at(offset), f"banner {text.decode().strip()!r}")
+    if found is not None and (event is None or found[1]):
+        offset = found[0]
+        banner = plain(reader.bytes(offset, offset + 200).split(b"\n")[0], partial=True)
+        return Boot(offset, reader.seq_at(offset), f"its banner: {banner[:60].rstrip()}")
     if event is not None and event[0] >= reader.first_offset:
         return Boot(event[0], reader.seq_at(event[0]), event[1])
     return None
@@ -80,21 +85,21 @@ def _last_event(reader: Reader) -> tuple[int, str] | None:
     return None
 
 
-def _last_chain(reader: Reader, floor: int) -> tuple[int, bytes, bool] | None:
-    """(offset, text, whether another boot's banner lies before it) of the newest boot's first banner."""
-    chain: tuple[int, int, bytes] | None = None
-    for offset, stage, text in _banners_backwards(reader, floor):
+def _last_chain(reader: Reader, floor: int) -> tuple[int, bool] | None:
+    """(offset, whether another boot's banner lies before it) of the newest boot's first banner."""
+    chain: tuple[int, int] | None = None
+    for offset, stage in _banners_backwards(reader, floor):
         if chain is None or stage < chain[1] or _asked_for(reader, chain[0]):
-            chain = (offset, stage, text)
+            chain = (offset, stage)
         else:
-            return (chain[0], chain[2], True)
+            return (chain[0], True)
     if chain is None or _asked_for(reader, chain[0]):
         return None
-    return (chain[0], chain[2], False)
+    return (chain[0], False)
 
 
-def _banners_backwards(reader: Reader, floor: int) -> Iterator[tuple[int, int, bytes]]:
-    """(offset of its line, stage, text) of every banner at or behind `floor`, newest first."""
+def _banners_backwards(reader: Reader, floor: int) -> Iterator[tuple[int, int]]:
+    """(offset of its line, stage) of every banner at or behind `floor`, newest first."""
     end = reader.end_offset
     while end > floor:
         start = max(floor, end - _BLOCK)
@@ -108,7 +113,7 @@ def _banners_backwards(reader: Reader, floor: int) -> Iterator[tuple[int, int, b
         for at, stage, text in sorted(found, reverse=True):
             line = _line_begin(reader, at, text)
             if line is not None:
-                yield line, stage, text
+                yield line, stage
         end = start
 
 

@@ -37,7 +37,7 @@ def why_empty(asked: Query, name: str, watch: str, live: bool) -> str:
     if facts.cursor_beyond:
         return (
             f"#{asked.since} is beyond the last line of {name}, #{facts.last_seq}: "
-            f"another interface's number, or a journal that was begun anew; --since {facts.first_seq - 1} for all there is"
+            f"another interface's number, or a journal begun anew; --since {facts.first_seq - 1} for all there is"
         )
     kept = f"{name} has lines #{facts.first_seq} to #{facts.last_seq}{'*' if facts.partial else ''}"
     if asked.pattern is not None and facts.start_seq <= facts.stop_seq:

@@ -4,10 +4,14 @@ Lines come as they end. An unfinished one is shown at once when it appears, agai
 for a moment (typing and progress bars would be a flood otherwise), and whole when it is finished.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
 
 from labd.journal_read import Event, Line
 from labd.logquery import Note, Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: How long an unfinished line that grew is left alone before it is shown again, in seconds.
 QUIET_S = 0.2
@@ -15,7 +19,7 @@ QUIET_S = 0.2
 IDLE_S = 5.0
 
 
-def follow(asked: Query) -> "Iterator[Line | Event | Note | bytes]":
+def follow(asked: Query) -> Iterator[Line | Event | Note | bytes]:
     """What comes, for ever; ends when `asked.wait` says that nobody listens any more."""
     facts = asked.facts
     if facts.cursor_beyond:
@@ -25,7 +29,7 @@ def follow(asked: Query) -> "Iterator[Line | Event | Note | bytes]":
     yield from _raw(asked) if asked.raw and asked.pattern is None else _lines(asked)
 
 
-def _raw(asked: Query) -> "Iterator[Note | bytes]":
+def _raw(asked: Query) -> Iterator[Note | bytes]:
     reader = asked.reader
     at = _limit(asked)
     assert asked.wait is not None
@@ -61,7 +65,7 @@ class _Cursor:
                 self.told = -1 if shown is None else facts.end_offset - asked.reader.locate(self.seq)[1]
 
 
-def _lines(asked: Query) -> "Iterator[Line | Event | Note | bytes]":
+def _lines(asked: Query) -> Iterator[Line | Event | Note | bytes]:
     reader = asked.reader
     cursor = _Cursor(asked)
     assert asked.wait is not None

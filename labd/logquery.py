@@ -8,7 +8,7 @@ Selectors narrow each other down: `--since`, `--from/--to`, `--since-boot` choos
 it comes again, whole: no line is ever lost to who asks with the last number that he saw.
 """
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
 
 from labd.errors import LabdError, Usage
 from labd.journal_read import LINE_MAX, Event, Line, Reader
@@ -17,6 +17,8 @@ from labd.logtext import as_data, as_text, event_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from labd.loggrep import Pattern
 
 #: How many lines are shown when no selector says otherwise.
@@ -60,7 +62,7 @@ def query(
     directory: str,
     *,
     tail: int | None = None,
-    since: "int | str | None" = None,
+    since: int | str | None = None,
     frm: int | None = None,
     to: int | None = None,
     grep: str | None = None,
@@ -70,9 +72,9 @@ def query(
     raw: bool = False,
     pending: bool = True,
     follow: bool = False,
-    wait: "Callable[[str, float], bool] | None" = None,
+    wait: Callable[[str, float], bool] | None = None,
     encoding: str = "utf-8",
-) -> "Query":
+) -> Query:
     """Ask the journal in `directory`, which need not exist (`facts.captured` is False then, and nothing is yielded).
 
     Iterate over the result: `Line`, `Event` (with `events`) and `Note`, or `bytes` and `Note` (with `raw`). `tail=0`
@@ -100,7 +102,7 @@ def query(
     return asked
 
 
-def parse_since(word: "int | str") -> tuple[int, bool]:
+def parse_since(word: int | str) -> tuple[int, bool]:
     """(seq, whether it was unfinished when seen) of `12`, `12*`, `#12*`. Raises Usage."""
     text = str(word).strip().removeprefix("#")
     number = text.removesuffix("*")
@@ -202,7 +204,7 @@ class Query:
 
     # -- answering ----------------------------------------------------------------------------------------------
 
-    def __iter__(self) -> "Iterator[Line | Event | Note | bytes]":
+    def __iter__(self) -> Iterator[Line | Event | Note | bytes]:
         yield from self._now()
         if self.wait is not None:
             from labd.logfollow import follow
@@ -220,7 +222,7 @@ class Query:
             return notes(self)
         return [why_empty(self, name, watch, live)]
 
-    def _now(self) -> "Iterator[Line | Event | bytes]":
+    def _now(self) -> Iterator[Line | Event | bytes]:
         lines = self._lines()
         if self.raw:
             yield from self._raw_bytes(lines)
@@ -292,7 +294,7 @@ class Query:
             for start in range(line.offset + step, stop, step)
         )
 
-    def merged(self, lines: Iterator[Line]) -> "Iterator[Line | Event]":
+    def merged(self, lines: Iterator[Line]) -> Iterator[Line | Event]:
         """Each event before the first line that began after it, so behind the line it happened in."""
         happened = self.happened()
         event = next(happened, None)
