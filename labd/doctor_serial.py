@@ -79,16 +79,17 @@ class _Line:
     def _set(self, device: str) -> str:
         return f"labd serial set {self.name} -t {self.target} --device {device}"
 
-    def _free_ports(self) -> list[str]:
-        """Stable names of the ports that no interface of the lab uses."""
+    def _free_ports(self) -> list[dict[str, Any]]:
+        """The ports that no interface of the lab uses, and that are not this machine's own console."""
         used = set()
         for config in self.bench.data.get("targets", {}).values():
             for line in config.get("serial", []):
                 used.add(os.path.realpath(paths.expand(line["device"], self.bench.env, self.bench.folder)))
-        return [port["device"] for port in self.ports if port["node"] not in used]
+        return [port for port in self.ports if port["node"] not in used and not port.get("system_console")]
 
     def _pick(self) -> str:
-        free = self._free_ports()
+        """The command that takes the one unused USB adapter; to look, when there is none or a choice."""
+        free = [port["device"] for port in self._free_ports() if port["vid"]]
         return self._set(free[0]) if len(free) == 1 else "labd discover"
 
     def _missing(self) -> Row:
@@ -98,7 +99,7 @@ class _Line:
             if dangling
             else f"{self.path} is not there"
         )
-        free = self._free_ports()
+        free = [port["device"] for port in self._free_ports()]
         detail += f"; unused ports here: {', '.join(free)}" if free else "; no unused port is plugged in"
         if self.machine.facts.running({"brltty"}):
             detail += "; brltty runs, and takes some USB adapters away as Braille displays"
@@ -130,6 +131,10 @@ class _Line:
         yield from self._naming()
         yield from self._meddlers()
         facts = self.facts
+        if facts.get("system_console"):
+            yield self._row(
+                "warning", "this machine's own kernel prints there: it is no board's console", "labd discover"
+            )
         if (facts.get("latency_ms") or 0) > 1 and "latency_file" in facts:
             yield self._row(
                 "warning",

@@ -49,6 +49,8 @@ def _port_words(port: dict[str, Any]) -> str:
         port["driver"] or "",
         port["node"] if port["node"] != port["device"] else "",
     ]
+    if port.get("system_console"):
+        words.append("this machine's own console")
     held = ", ".join(f"held by {h['command']} (pid {h['pid']})" for h in port["holders"])
     return ", ".join(word for word in (*words, held, "ambiguous by-id name" if port["ambiguous"] else "") if word)
 
@@ -131,7 +133,12 @@ def inventory_proposal(found: dict[str, Any], target: str, lab: Lab | None) -> d
     if nics:
         block += [f"[targets.{target}.netboot]", f'interface = "{nics[0]["device"]}"']
         commands.append(f"labd netboot set -t {target} --interface {nics[0]['device']}")
-    ports = [p for p in found["serial"] if not used & {p["device"], p["node"], p["by_id"], p["by_path"]}]
+    ports = [
+        p
+        for p in found["serial"]
+        if not used & {p["device"], p["node"], p["by_id"], p["by_path"]} and not p.get("system_console")
+    ]
+    ports.sort(key=lambda port: port["vid"] is None)  # on-board ports last
     device = ports[0]["device"] if ports else "loopback:linux-login"
     block += [f"[[targets.{target}.serial]]", 'name = "console"', f'device = "{device}"', "baud = 115200"]
     commands.append(f"labd serial add console -t {target} --device {device} --baud 115200")

@@ -26,9 +26,13 @@ class LinuxInventory:
         """What may spoil a capture on a tty node whose USB device is `topology` (`1-4.2`); only what is known.
 
         Keys: latency_file (where its latency timer is set), autosuspend_file (when the kernel may suspend the
-        adapter), mm_ignore (whether udev tells ModemManager to keep off).
+        adapter), mm_ignore (whether udev tells ModemManager to keep off), system_console (this machine's own kernel
+        prints there).
         """
         facts: dict[str, Any] = {}
+        consoles = [line.split()[0] for line in _read(os.path.join(self.proc, "consoles")).splitlines() if line.split()]
+        if os.path.basename(node) in consoles:
+            facts["system_console"] = True
         latency = os.path.join(self.sys, "class", "tty", os.path.basename(node), "device", "latency_timer")
         if os.path.exists(latency):
             facts["latency_file"] = latency

@@ -96,6 +96,18 @@ def test_with_several_unused_ports_the_fix_is_to_look(
     assert row["fix"] == "labd discover"
 
 
+def test_this_machines_own_console_is_never_proposed_and_warned_of(
+    examine: Callable[..., Rows], fake: FakeMachine, pty: str
+) -> None:
+    fake.adapter(pty)
+    fake.file("proc/consoles", f"{os.path.basename(pty)}   -W- (EC  a)    4:64\n")
+    (row,) = examine(serial("/dev/ttyNOPE"))
+    assert row["fix"] == "labd discover" and pty not in row["detail"]
+    assert "own kernel prints there" in examine(serial(pty))[1]["detail"]
+    found = inventory.discover(fake.machine, {})
+    assert "loopback:" in bench.inventory_proposal(found, "pico", None)["block"]
+
+
 def test_a_link_that_leads_nowhere_says_where_it_led(examine: Callable[..., Rows], tmp_path: Path) -> None:
     link = tmp_path / "usb-FTDI"
     link.symlink_to("../../ttyUSB9")
