@@ -1,0 +1,159 @@
+"""Does the exam still speak of the command line that is there? Checked against the live program, never a stored copy.
+
+`check` asks the installed program through `run`, which is given in (graders start no process): its table of commands
+(`commands --json`), the `--help` of every group and of every command that a scenario uses, and for each line of a
+reference or a control whether its words are a command (`commands --check -- …`, which runs nothing). A reference that
+rots would make every verdict on it wrong, and quietly.
+
+Left alone: texts of several lines (explanations for readers), lines of a shell or of another program, and what stands
+behind the name of a program that gets the rest of the line (`helper NAME …`).
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from graders.t1_config import ALLOWED
+from labd.errors import nearest
+
+#: Runs words (the program's name first); returns exit code (None: it never ended), stdout, stderr.
+Run = Callable[[list[str]], tuple[int | None, str, str]]
+
+#: What a config-only trial may always do, whatever effect the table gives it: each must exist and be within ALLOWED.
+SAFE = """
+    init; config show; config path; target add; target rm; target show; target list; host add; host set; host rm;
+    host show; host list; serial add; serial set; serial rm; serial log; serial devices; netboot set; netboot rm;
+    netboot tftp-root; netboot status; netif status; power set; power rm; video set; video rm; video show; hid set;
+    hid rm; adb set; adb rm; adb show; discover; doctor; skill; configure; daemons list
+"""
+
+#: What it may never do: each must exist and be outside ALLOWED.
+UNSAFE = """
+    serial watch; serial stop; serial send; serial dtr; serial reset; serial connect; power on; power off; power-cycle;
+    netboot start; netboot stop; netif mode; netif down-hard; video watch; video stop; hid send; hid serve; hid stop;
+    adb shell; adb run; adb input; daemons stop; daemons restart
+"""
+
+
+class Use(NamedTuple):
+    """One command line of a scenario: where it stands, its words, and whether it is expected to be wrong usage."""
+
+    where: str
+    words: list[str]
+    wrong: bool
+
+
+def check(scenarios: Iterable[Any], run: Run, program: str = "labd") -> list[str]:
+    """Every way in which the scenarios no longer fit the live program, a line each; empty if all is well."""
+    scenarios = list(scenarios)
+    code, out, err = run([program, "commands", "--json"])
+    try:
+        table = {entry["path"]: entry for entry in json.loads(out)["operations"]}
+    except (ValueError, KeyError, TypeError):
+        return [f"{program} commands --json gave no table (exit {code}): {_first(err) or _first(out)}"]
+    names = {alias: entry["path"] for entry in table.values() for alias in entry.get("aliases", ())} | {
+        p: p for p in table
+    }
+    uses = [use for scenario in scenarios for use in lines(scenario, program)]
+    used = {path for use in uses if (path := resolve(use.words, names))}
+    return [
+        *_allowlist(table, names, program),
+        *_help(table, used, run, program),
+        *(problem for use in uses for problem in _line(use, run, program)),
+        *(problem for scenario in scenarios for problem in predicates(scenario, table, names)),
+    ]
+
+
+def lines(scenario: Any, program: str = "labd") -> Iterator[Use]:
+    """The command lines of the program in a scenario's reference and controls, placeholders filled with samples."""
+    controls = scenario.controls
+    groups = [("reference", scenario.reference)]
+    if controls:
+        groups += [(f"controls.{n}", getattr(controls, n)) for n in ("wrong_resource", "partial", "hand_edit")]
+    for where, steps in groups:
+        for number, step in enumerate(steps):
+            if step.prose or step.shell:
+                continue
+            words = [re.sub(r"\{[a-z][a-z0-9_]*\}", "1", word) for word in shlex.split(step.run)]
+            if words[0] == program:
+                yield Use(f"{scenario.path.name}: {where}[{number}]", words[1:], step.expect_exit == 2)
+
+
+def resolve(words: list[str], names: dict[str, str]) -> str | None:
+    """The path of the command that the words begin with; None if there is no such command."""
+    plain = [word for word in words if not word.startswith("-")]
+    return names.get(" ".join(plain[:2])) or names.get(" ".join(plain[:1]))
+
+
+def _line(use: Use, run: Run, program: str) -> Iterator[str]:
+    code, out, err = run([program, "commands", "--check", "--", *use.words])
+    if code != 0 and not use.wrong:
+        ended = "did not end" if code is None else f"exit {code}"
+        yield f"{use.where}: {program} {shlex.join(use.words)}: no such command ({ended}): {_first(err) or _first(out)}"
+
+
+def _help(table: dict[str, Any], used: set[str], run: Run, program: str) -> Generator[str, None, None]:
+    """The help tree: the top names every group, a group each verb, a used command each of its flags."""
+    groups: dict[str, list[str]] = {}
+    for path in table:
+        groups.setdefault(path.split(" ")[0], []).append(path)
+    top = yield from _page(run, [program])
+    for group, paths in groups.items():
+        if not _says(top, group):
+            yield f"{program} --help does not name {group}"
+        page = yield from _page(run, [program, group])
+        for path in paths:
+            verb = path.partition(" ")[2]
+            if verb and not _says(page, verb):
+                yield f"{program} {group} --help does not name {verb}"
+    for path in sorted(used):
+        page = yield from _page(run, [program, *path.split(" ")])
+        for param in table[path]["params"]:
+            for flag in param["flags"]:
+                if not _says(page, flag):
+                    yield f"{program} {path} --help does not name its flag {flag}"
+
+
+def _page(run: Run, words: list[str]) -> Generator[str, None, str]:
+    """Returns the help of a command; yields a problem, and returns nothing, if there is none."""
+    code, out, err = run([*words, "--help"])
+    if code != 0:
+        yield f"{' '.join(words)} --help: exit {code}: {_first(err)}"
+        return ""
+    return out
+
+
+def _says(page: str, word: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page) is not None
+
+
+def _allowlist(table: dict[str, Any], names: dict[str, str], program: str) -> Iterator[str]:
+    """What the config-only tier rests on: the named commands exist, and their effects are on the right side."""
+    for listed, safe in ((SAFE, True), (UNSAFE, False)):
+        for path in (item.strip() for item in " ".join(listed.split()).split(";")):
+            if path not in names:
+                near = ", ".join(nearest(path, list(names)))
+                yield f"allowlist: {program} {path} does not exist" + (f"; near: {near}" if near else "")
+            elif (table[names[path]]["effect"] in ALLOWED) != safe:
+                side = "must be within" if safe else "must be outside"
+                yield f"allowlist: {program} {path} has effect {table[names[path]]['effect']}: it {side} the T1 set"
+
+
+def predicates(scenario: Any, table: dict[str, Any], names: dict[str, str]) -> Iterator[str]:
+    """Commands and flags that predicates of a scenario name but the table does not have: they could never be true."""
+    flags = {flag for entry in table.values() for param in entry["params"] for flag in param["flags"]} | {"--json"}
+    texts = [(f"traps[{n}].when", trap.when) for n, trap in enumerate(scenario.traps) if trap.when]
+    texts += [(f"grader.ran[{n}].when", entry["when"]) for n, entry in enumerate(scenario.grader.get("ran", ()))]
+    for where, text in texts:
+        named = re.findall(r'\boperation\s*(?:==|!=)\s*"([^"]+)"', text)
+        for group in re.findall(r"\boperation\s+in\s*\(([^)]*)\)", text):
+            named += re.findall(r'"([^"]+)"', group)
+        wrong = [f"no command {word!r}" for word in named if word not in names or names[word] != word]
+        wrong += [f"no flag {flag}" for flag in re.findall(r"--[a-z][a-z-]*[a-z]", text) if flag not in flags]
+        yield from (f"{scenario.path.name}: {where}: {problem}" for problem in wrong)
+
+
+def _first(text: str) -> str:
+    return text.strip().split("\n")[0][:200]
