@@ -7,6 +7,7 @@ is not there (no /sys in a container, no udev) makes an answer shorter, never an
 import grp
 import os
 import pwd
+import re
 from typing import Any
 
 
@@ -71,13 +72,14 @@ class LinuxInventory:
 
     def brltty_claims(self, vid: str, pid: str) -> str | None:
         """The udev rules file by which brltty (Braille displays) takes adapters with this USB id, or None."""
+        product = re.compile(rf"(?<![0-9a-f])0*{vid.lstrip('0')}/0*{pid.lstrip('0')}/", re.IGNORECASE)
         for folder in ("etc/udev/rules.d", "run/udev/rules.d", "lib/udev/rules.d", "usr/lib/udev/rules.d"):
             for entry in _listdir(os.path.join(self.root, folder)):
                 if "brltty" not in entry:
                     continue
                 path = os.path.join(self.root, folder, entry)
-                for line in _read(path).lower().splitlines():
-                    if not line.lstrip().startswith("#") and f"{vid}/{pid}" in line.replace("{", "").replace('"', ""):
+                for line in _read(path).splitlines():
+                    if not line.lstrip().startswith("#") and product.search(line):
                         return path
         return None
 

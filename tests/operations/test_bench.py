@@ -186,7 +186,7 @@ def test_everything_that_spoils_a_capture_is_a_warning_with_its_command(
     fake.autosuspend()
     fake.runs("ModemManager", 41)
     fake.runs("brltty", 42)
-    fake.file("lib/udev/rules.d/85-brltty.rules", 'ENV{PRODUCT}=="403/6001/*"\nENV{PRODUCT}=="0403/6001/*"\n')
+    fake.file("lib/udev/rules.d/85-brltty.rules", 'ENV{PRODUCT}=="403/6001/*"\n')
     first, *rest = examine(serial(pty))
     assert first["status"] == "ok" and "ftdi_sio" in first["detail"]
     assert {row["status"] for row in rest} == {"warning"} and all(row["fix"] for row in rest)
