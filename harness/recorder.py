@@ -26,8 +26,11 @@ import os
 import sys
 import time
 
-HEAD_BYTES = 512
-CHUNK = 65536
+if __package__:
+    from harness.streams import CHUNK, close_all_but, copy, is_open, pipe, same_file, write_all
+else:  # run by a wrapper, which knows where this file is and nothing more
+    from streams import CHUNK, close_all_but, copy, is_open, pipe, same_file, write_all
+
 SLOW_READER_S = 0.25
 FAILED_TO_RECORD = 126
 
@@ -71,7 +74,7 @@ def install(bin_dir: str, name: str, real: str, log: str) -> str:
 def _write_program(path: str, text: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o755)
     try:
-        _write_all(fd, text.encode("utf-8", "surrogateescape"))
+        write_all(fd, text.encode("utf-8", "surrogateescape"))
     finally:
         os.close(fd)
 
@@ -104,7 +107,7 @@ def _append(log: str, record: dict[str, object]) -> None:
     """One line in one write to a file opened for appending: recorders that run at once never mix their lines."""
     fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        _write_all(fd, (_json(record) + "\n").encode())
+        write_all(fd, (_json(record) + "\n").encode())
     finally:
         os.close(fd)
 
@@ -190,24 +193,24 @@ class _Child:
         old_mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, self._taken)
         for number in self._taken:  # a signal that is ignored by default would not stay pending on every system
             _signal.signal(number, _nothing)
-        stop_read, self._stop = _pipe()
+        stop_read, self._stop = pipe()
         actions = self._start_copiers(stop_read)
         self._start(os.fsencode(real), arguments, actions, old_mask)
-        _close_all_but(self._stop, *self._controls.values())  # a stream that the program closes is then closed
+        close_all_but(self._stop, *self._controls.values())  # a stream that the program closes is then closed
 
     def _start_copiers(self, stop_read: int) -> list[tuple[int, int, int]]:
         """A copier for each stream that is open and no terminal; returns what the program's descriptors become."""
-        streams = [fd for fd in (1, 2) if _is_open(fd) and not os.isatty(fd)]
-        shared = len(streams) == 2 and _same_file(1, 2)
+        streams = [fd for fd in (1, 2) if is_open(fd) and not os.isatty(fd)]
+        shared = len(streams) == 2 and same_file(1, 2)
         sources: dict[int, int] = {}
         for fd in streams:
             if shared and fd == 2:
                 sources[2] = os.dup(sources[1])
                 continue
-            read_end, write_end = _pipe()
-            control_read, control_write = _pipe()
+            read_end, write_end = pipe()
+            control_read, control_write = pipe()
             if os.fork() == 0:
-                _copy(read_end, fd, stop_read, control_write)
+                copy(read_end, fd, stop_read, control_write)
             os.close(read_end)
             os.close(control_write)
             sources[fd] = write_end
@@ -324,108 +327,3 @@ def _end_as(child: _Child) -> None:
     signals.pthread_sigmask(signals.SIG_UNBLOCK, {child.signal})
     os.kill(os.getpid(), child.signal)
     os._exit(128 + child.signal)  # the signal is one that does not end us
-
-
-# -- copying one stream -----------------------------------------------------------------------------------------
-
-
-def _copy(source: int, sink: int, stop: int, control: int) -> None:
-    """Copy `source` to `sink` until its end, in a process of its own. Tells the head on `control`, then closes it.
-
-    `control` is closed as soon as all is passed on that was in the pipe when `stop` was closed (the program has
-    ended). A `sink` that nobody reads any more closes `source`, so that the program's next write gets its SIGPIPE.
-    """
-    import select
-
-    _close_all_but(source, sink, stop, control)
-    told, due = 0, None  # due: bytes still to pass on before the head is complete; None while the program runs
-    poller = select.poll()
-    poller.register(source, select.POLLIN)
-    poller.register(stop, select.POLLIN)
-    if _is_pipe(sink):
-        poller.register(sink, 0)
-    while True:
-        ready = {fd for fd, _ in poller.poll()}
-        if due is None and stop in ready:
-            poller.unregister(stop)
-            due = _waiting(source)
-        if source in ready:
-            chunk = os.read(source, CHUNK)
-            if not chunk or not _pass_on(sink, chunk):
-                os._exit(0)
-            if told < HEAD_BYTES and control >= 0:
-                told += os.write(control, chunk[: HEAD_BYTES - told])
-            due = None if due is None else max(0, due - len(chunk))
-        elif sink in ready:
-            os._exit(0)
-        if due == 0 and control >= 0:
-            os.close(control)
-            control = -1
-
-
-def _pass_on(sink: int, chunk: bytes) -> bool:
-    """Write it all; False when nobody can take it."""
-    try:
-        _write_all(sink, chunk)
-    except OSError:
-        return False
-    return True
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(fd, view) :]
-        except BlockingIOError:  # somebody made the shared stream non-blocking
-            import select
-
-            select.select([], [fd], [])
-
-
-def _waiting(fd: int) -> int:
-    """How many bytes wait in the pipe."""
-    import fcntl
-    import termios
-
-    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
-
-
-def _pipe() -> tuple[int, int]:
-    """A pipe whose ends are closed on exec and never take the place of a standard stream that is closed."""
-    import fcntl
-
-    ends = os.pipe()
-    if min(ends) > 2:
-        return ends
-    high = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in ends)
-    for fd in ends:
-        os.close(fd)
-    return high  # type: ignore[return-value]
-
-
-def _close_all_but(*kept: int) -> None:
-    below = 0
-    for fd in sorted(kept):
-        os.closerange(below, fd)
-        below = fd + 1
-    os.closerange(below, 65536 if sys.platform == "linux" else 4096)
-
-
-def _is_open(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
-
-
-def _is_pipe(fd: int) -> bool:
-    import stat
-
-    return stat.S_ISFIFO(os.fstat(fd).st_mode)
-
-
-def _same_file(one: int, other: int) -> bool:
-    first, second = os.fstat(one), os.fstat(other)
-    return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
