@@ -40,12 +40,17 @@ class Pty:
         self.path = os.ttyname(slave)
         os.close(slave)
         self._poll = select.poll()
-        self._poll.register(self.master, 0)
+        self._poll.register(self.master, select.POLLIN)
 
     @property
     def is_open(self) -> bool:
         """Whether somebody has the node open right now."""
         return not any(events & select.POLLHUP for _, events in self._poll.poll(0))
+
+    @property
+    def has_input(self) -> bool:
+        """Whether an opener, perhaps gone by now, wrote something that was not taken yet."""
+        return any(events & select.POLLIN for _, events in self._poll.poll(0))
 
     def flush(self) -> bool:
         """Forget what an opener left unread. False when its exclusive lock outlived it and keeps everybody out."""
@@ -118,9 +123,8 @@ class Cable:
         if self._opened and not self._near_open():
             # Seen here only while the wire is busy with the last bytes that the opener wrote; those still travel.
             self._flush_near()
-        elif not self._opened and self._near_open():
+        elif not self._opened and self.near is not None and (self.near.is_open or self.near.has_input):
             self._opened = True
-            assert self.near is not None
             self.to_dut.attach(self.near.master, self.far.master)
             self._on_port("opened")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from . import shell
 from .discipline import Discipline, Event
-from .dutfile import Act, After, Dut, Respond, State
+from .dutmodel import Act, After, Dut, Respond, State
 from .flood import Flood
 from .port import Port
 from .record import Record
@@ -98,7 +98,8 @@ class Board:
 
     def received(self, data: bytes) -> None:
         """Bytes came in on the port."""
-        if not self.dut.poll_ms:
+        poll_ms = 0 if self.state is None else self.state.poll_ms
+        if not poll_ms and not self._fifo:
             self._read(data)
             return
         room = max(0, self.dut.input_fifo - len(self._fifo))
@@ -107,14 +108,15 @@ class Board:
             self.lost_input += len(lost)
             self._record.bytes("lost", lost)
         if self._poll is None and self._fifo:
-            self._poll = asyncio.get_running_loop().call_later(self.dut.poll_ms / 1000, self._poll_once)
+            self._poll = asyncio.get_running_loop().call_later(poll_ms / 1000, self._poll_once)
 
     def _poll_once(self) -> None:
         self._poll = None
         if self._fifo:
             self._read(bytes([self._fifo.popleft()]))
         if self._fifo:
-            self._poll = asyncio.get_running_loop().call_later(self.dut.poll_ms / 1000, self._poll_once)
+            poll_ms = 0 if self.state is None else self.state.poll_ms
+            self._poll = asyncio.get_running_loop().call_later(poll_ms / 1000, self._poll_once)
 
     def _read(self, data: bytes) -> None:
         self._record.bytes("rx", data)
@@ -186,7 +188,7 @@ class Board:
             "kernel_time": f"{self.uptime:12.6f}",
             "status": self._status,
             "sent": flood.sent if flood else 0,
-            "rate": (flood.rate or "full speed") if flood else 0,
+            "rate_now": (flood.rate or "full speed") if flood else 0,
         }
         return values[name]
 
@@ -194,7 +196,10 @@ class Board:
         def look(name: str, arg: str) -> object:
             if name == "env" and arg in extra:
                 return self._env.get(str(extra[arg]), "")
-            return extra[name] if name in extra else self._look(name, arg)
+            if name not in extra:
+                return self._look(name, arg)
+            value = extra[name]
+            return format(value, arg) if arg and isinstance(value, int) else value
 
         return look
 

@@ -14,6 +14,8 @@ The smallest board has one state and needs no name for it:
     reply = "pong {1}\\n"
 
 Top level
+    include      another board, by name or by a path from this file: what is not given here is as it is there;
+                 [variables], [texts] and [states] are joined by name
     title, description   text; title is required
     start        the first state (default: the first one in the file)
     boot         when power is applied: "first-open" (default: when somebody first opens the near end, so that the
@@ -26,10 +28,11 @@ Top level
                  "odd"), stopbits, flow ("none", "rtscts"), fifo (default 4096: bytes that the receiver still holds
                  once its kernel buffer is full; what comes then is lost unless flow is "rtscts" or baud is 0)
     [input]      how the board reads: poll_ms (0 = interrupts; else it takes one byte each so many ms) from a
-                 FIFO of fifo bytes (default 16); bytes that come while it is full are lost
+                 FIFO of fifo bytes (default 16); bytes that come while it is full are lost. A state may have a
+                 poll_ms of its own
     [variables]  name = "value": used as {name}; `--set name=value` overrides; `set` changes them at run time
-    [env]        name = "value": the board's environment (U-Boot's, a shell's), {env:name}
-    [texts]      name = "…": long texts used as {text:name}
+    [env]        name = "value": the board's environment (U-Boot's, a shell's), {env:name}; may hold {variables}
+    [texts]      name = "…": long texts used as {text:name}; may hold fields, and earlier texts
     and, for a board of one state, everything that a state has.
 
 A state: [states.NAME]
@@ -41,6 +44,7 @@ A state: [states.NAME]
     echo         default true; false for passwords
     prompt       printed on entry and after each answer
     unknown      the answer to a line that nothing matches (default: none); {line}, {word}
+    poll_ms      instead of [input]'s, in this state
     shell        true: a line is split at ; && ||, quotes are removed, $? and $NAME are replaced (from [env]),
                  and each command is matched alone
     line_ms      default for this state's replies
@@ -62,7 +66,7 @@ Everything in milliseconds, bytes or counts takes a number, or a text of variabl
 Fields: {0}, {1}… and named groups of `match`; {line}, {word} (its first word); {name} of [variables]; {nonce}, which
 needs `--set nonce=…` unless it is in [variables]; {text:NAME}; {env:NAME}, {env:1} (the name is group 1), {env} (all,
 one NAME=value a line); {boots} (counts from 1), {uptime} (seconds since boot, two decimals), {kernel_time} (the same
-as in a kernel's log), {status}, {sent} (lines of the flood), {rate}. {{ and }} are braces.
+as in a kernel's log), {status}, {sent} (lines of the flood), {rate_now} (its rate). {{ and }} are braces.
 A reboot counts `boots` up, forgets `set` and unsaved `setenv`, and starts over with the banner.
 """
 
@@ -71,147 +75,20 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .dutmodel import Act, After, Countdown, Dut, FloodSpec, Followup, Line, Respond, State
 from .strict import DutFileError, Table, near
 from .template import EMPTY, Template, TemplateError, compile_template
 
 BUILTINS = frozenset(
-    ["line", "word", "env", "text", "boots", "uptime", "kernel_time", "status", "sent", "rate"],
+    ["line", "word", "env", "text", "boots", "uptime", "kernel_time", "status", "sent", "rate_now"],
 )
 MAIN = "main"
+DUTS = Path(__file__).parent / "duts"
+_FORMAT = re.compile(r"0?\d*d?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Line:
-    """The serial line's settings. `byte_s` is the time of one character, 0 on an unpaced line."""
-
-    baud: int = 115200
-    bytesize: int = 8
-    parity: str = "none"
-    stopbits: int = 1
-    flow: str = "none"
-    fifo: int = 4096
-
-    @property
-    def byte_s(self) -> float:
-        bits = 1 + self.bytesize + (self.parity != "none") + self.stopbits
-        return bits / self.baud if self.baud else 0.0
-
-
-@dataclass(frozen=True)
-class Followup:
-    """Texts that come later, each `after_ms` after the one before."""
-
-    texts: tuple[Template, ...]
-    after_ms: int
-
-
-@dataclass(frozen=True)
-class Act:
-    """What happens besides printing."""
-
-    goto: str | None = None
-    reboot: bool = False
-
-
-@dataclass(frozen=True)
-class After:
-    """Spontaneous output `ms` after the last input (`since` "input") or the entry."""
-
-    ms: int
-    print: Template
-    act: Act
-    since: str
-    repeat: bool
-
-
-@dataclass(frozen=True)
-class Respond:
-    """One answer."""
-
-    match: re.Pattern[str]
-    reply: Template
-    act: Act
-    delay_ms: int
-    line_ms: int
-    prompt: bool
-    followup: Followup
-    status: int
-    set: tuple[tuple[str, Template], ...]
-    setenv: tuple[tuple[Template, Template], ...]
-    unsetenv: Template
-    saveenv: bool
-    when_env: Template
-    flood: str
-    flood_rate: Template
-
-
-@dataclass(frozen=True)
-class Countdown:
-    """An autoboot countdown."""
-
-    seconds: Template
-    text: Template
-    tick_ms: int
-    goto: str
-    interrupt: str
-
-
-@dataclass(frozen=True)
-class FloodSpec:
-    """Numbered lines without end."""
-
-    line: Template
-    rate: int
-    start: bool
-    first: int
-
-
-@dataclass(frozen=True)
-class State:
-    """One state of the board."""
-
-    name: str
-    enter: Template
-    then: str | None
-    mode: str
-    echo: bool
-    prompt: Template
-    unknown: Template
-    shell: bool
-    line_ms: int
-    countdown: Countdown | None
-    flood: FloodSpec | None
-    after: tuple[After, ...]
-    respond: tuple[Respond, ...]
-
-
-@dataclass(frozen=True)
-class Dut:
-    """A whole board, checked."""
-
-    name: str
-    file: str
-    title: str
-    description: str
-    start: str
-    boot: str
-    settle_ms: int
-    banner: Template
-    eol: str
-    encoding: str
-    line: Line
-    poll_ms: int
-    input_fifo: int
-    variables: Mapping[str, str]
-    env: Mapping[str, str]
-    texts: Mapping[str, Template]
-    states: Mapping[str, State]
-    needs: tuple[str, ...] = field(default=())
 
 
 class _Reader:
@@ -224,6 +101,14 @@ class _Reader:
         self.used: set[str] = set()
         self.needs: set[str] = set()
         self.gotos: list[tuple[Table, str, str]] = []
+        self.poll_ms = 0
+        self.input_fifo = 16
+
+    def read_input(self, table: Table | None) -> None:
+        if table is not None:
+            self.poll_ms = self.number(table, "poll_ms", 0)
+            self.input_fifo = max(1, self.number(table, "fifo", 16))
+            table.done()
 
     def template(self, table: Table, key: str, text: str | None, extra: Collection[str] = ()) -> Template:
         if not text:
@@ -238,6 +123,8 @@ class _Reader:
 
     def _check_field(self, table: Table, key: str, name: str, arg: str, extra: Collection[str]) -> None:
         if name in extra:
+            if arg and not _FORMAT.fullmatch(arg):
+                raise table.fail(key, f"{{{name}:{arg}}}: after the colon comes a width, such as 08d")
             return
         if name in self.variables:
             self.used.add(name)
@@ -385,6 +272,7 @@ class _Reader:
             unknown=self.text(table, "unknown", ["0"]),
             shell=table.flag("shell", False),
             line_ms=line_ms,
+            poll_ms=self.number(table, "poll_ms", self.poll_ms),
             countdown=self.countdown(table.table("countdown")),
             flood=self.flood(table.table("flood")),
             after=tuple(self.after(item) for item in table.tables("after")),
@@ -399,11 +287,46 @@ def load(path: str | Path, settings: Mapping[str, str] | None = None, *, name: s
     is no error here: `Dut.needs` lists it.
     """
     path = Path(path)
+    return parse(_read(path, ()), str(path), name or path.stem, settings or {})
+
+
+def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
+    """The file's data, with what it includes underneath."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DutFileError(str(path), "", f"is not TOML: {error}") from None
-    return parse(data, str(path), name or path.stem, settings or {})
+    if "include" not in data:
+        return data
+    what = data.pop("include")
+    base = _included(path, what)
+    if base is None:
+        raise DutFileError(str(path), "include", f"no board {what!r}", near(str(what), _built_in()))
+    if base.resolve() in (*within, path.resolve()):
+        raise DutFileError(str(path), "include", f"{what!r} includes this file")
+    below = _read(base, (*within, path.resolve()))
+    parse(below, str(base), base.stem, {})  # so that its errors name it, not this file
+    return _joined(below, data)
+
+
+def _built_in() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(DUTS.glob("*.toml"))}
+
+
+def _included(path: Path, what: object) -> Path | None:
+    if not isinstance(what, str):
+        return None
+    found = _built_in().get(what)
+    beside = path.parent / what
+    return found or (beside if beside.is_file() else None)
+
+
+def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    out = {**below, **above}
+    for key in ("variables", "texts", "states"):
+        if isinstance(below.get(key), dict) and isinstance(above.get(key), dict):
+            out[key] = {**below[key], **above[key]}
+    return out
 
 
 def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str]) -> Dut:
@@ -419,11 +342,11 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
     reader = _Reader(file, {**declared, **settings}, texts)
     if not top.text("title"):
         raise top.fail("title", "is required")
+    reader.read_input(top.table("input"))
     states = _states(reader, top)
     start = top.text("start", next(iter(states)))
     reader.gotos.append((top, "start", str(start)))
     line = _line(reader, top.table("line"))
-    poll_ms, input_fifo = _input(reader, top.table("input"))
     dut = Dut(
         name=name,
         file=file,
@@ -436,11 +359,10 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
         eol=str(top.text("eol", "\r\n")),
         encoding=top.choice("encoding", "utf-8", ["utf-8", "latin-1"]),
         line=line,
-        poll_ms=poll_ms,
-        input_fifo=input_fifo,
+        input_fifo=reader.input_fifo,
         variables=reader.variables,
-        env=top.mapping("env"),
-        texts={key: reader.template(top, f"texts.{key}", text) for key, text in texts.items()},
+        env=_env(reader, top),
+        texts=_texts(reader, top, texts),
         states=states,
         needs=tuple(sorted(reader.needs)),
     )
@@ -464,6 +386,21 @@ def _states(reader: _Reader, top: Table) -> dict[str, State]:
     return states
 
 
+def _texts(reader: _Reader, top: Table, texts: Mapping[str, str]) -> dict[str, Template]:
+    done: dict[str, Template] = {}
+    for key, text in texts.items():
+        reader.texts = list(done)  # a text may use those before it, so none can hold itself
+        done[key] = reader.template(top, f"texts.{key}", text)
+    return done
+
+
+def _env(reader: _Reader, top: Table) -> dict[str, str]:
+    def look(name: str, arg: str) -> str:
+        return reader.variables.get(name, "")
+
+    return {key: reader.template(top, f"env.{key}", value).render(look) for key, value in top.mapping("env").items()}
+
+
 def _check_names(
     reader: _Reader, states: Collection[str], declared: Collection[str], settings: Collection[str]
 ) -> None:
@@ -481,28 +418,15 @@ def _line(reader: _Reader, table: Table | None) -> Line:
         return Line()
     line = Line(
         baud=reader.number(table, "baud", 115200),
-        bytesize=int(table.choice("bytesize", "8", "5678")) if "bytesize" not in table.data else _bits(table),
+        bytesize=reader.number(table, "bytesize", 8),
         parity=table.choice("parity", "none", ["none", "even", "odd"]),
         stopbits=reader.number(table, "stopbits", 1),
         flow=table.choice("flow", "none", ["none", "rtscts"]),
         fifo=reader.number(table, "fifo", 4096),
     )
+    if line.bytesize not in (5, 6, 7, 8):
+        raise table.fail("bytesize", f"{line.bytesize} is not one of 5, 6, 7, 8")
     if line.stopbits not in (1, 2):
         raise table.fail("stopbits", f"{line.stopbits} is not one of 1, 2")
     table.done()
     return line
-
-
-def _bits(table: Table) -> int:
-    value = table.get("bytesize", (int,), "5, 6, 7 or 8")
-    if value not in (5, 6, 7, 8):
-        raise table.fail("bytesize", f"{value} is not one of 5, 6, 7, 8")
-    return int(value)
-
-
-def _input(reader: _Reader, table: Table | None) -> tuple[int, int]:
-    if table is None:
-        return 0, 16
-    found = reader.number(table, "poll_ms", 0), max(1, reader.number(table, "fifo", 16))
-    table.done()
-    return found

@@ -57,7 +57,7 @@ class Flood:
             if isinstance(part, str):
                 out.append(part.replace("%", "%%"))
             elif part.name == "n":
-                out.append(f"%{part.arg or 'd'}")
+                out.append(f"%{part.arg.rstrip('d')}d")
                 names.append("n")
             elif part.name == "t":
                 out.append("%12.6f")

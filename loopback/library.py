@@ -6,10 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from .dutfile import Dut, load
+from .dutfile import DUTS, load
+from .dutmodel import Dut
 from .strict import near
-
-FOLDER = Path(__file__).parent / "duts"
 
 
 class NoSuchDut(Exception):
@@ -24,12 +23,12 @@ class NoSuchDut(Exception):
 
 def names() -> list[str]:
     """The built-in boards."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return sorted(path.stem for path in DUTS.glob("*.toml"))
 
 
 def titles() -> dict[str, str]:
     """The built-in boards with their titles."""
-    return {name: tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))["title"] for name in names()}
+    return {name: tomllib.loads((DUTS / f"{name}.toml").read_text("utf-8"))["title"] for name in names()}
 
 
 def _is_path(name: str) -> bool:
@@ -41,7 +40,7 @@ def find(name: str, settings: Mapping[str, str] | None = None) -> Dut:
 
     Raises NoSuchDut, DutFileError.
     """
-    path = Path(name) if _is_path(name) else FOLDER / f"{name}.toml"
+    path = Path(name) if _is_path(name) else DUTS / f"{name}.toml"
     if not path.is_file() or (not _is_path(name) and name not in names()):
         raise NoSuchDut(name)
     return load(path, settings)

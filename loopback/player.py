@@ -15,7 +15,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import serial
@@ -23,9 +25,11 @@ import serial
 from . import control, library
 from .cable import Cable
 from .dut import Board
-from .dutfile import Dut, DutFileError, load
+from .dutfile import load
+from .dutmodel import Dut
 from .port import Port
 from .record import Record
+from .strict import DutFileError
 
 
 class Player:
@@ -37,9 +41,8 @@ class Player:
         self._link = link
         self._record = record
         self._line = dut.line
-        self._byte_s = dut.line.byte_s if baud is None else (dut.line.byte_s and _scaled(dut, baud))
         if baud is not None:
-            self._byte_s = _scaled(dut, baud)
+            self._line = replace(dut.line, baud=baud)
         self._loop = asyncio.get_running_loop()
         self._board = Board(dut, record, self._loop.time)
         self._cable: Cable | None = None
@@ -66,7 +69,7 @@ class Player:
     async def _on_cable(self) -> str:
         cable = Cable(
             self._loop,
-            byte_s=self._byte_s,
+            byte_s=self._line.byte_s,
             fifo=self._line.fifo,
             hold=self._line.flow != "none",
             link=self._link,
@@ -171,7 +174,7 @@ class Player:
                 wire.fifo = request["bytes"]
         elif fault == "baud":
             for wire in cable.wires("both"):
-                wire.byte_s = _scaled(self._dut, request["baud"])
+                wire.byte_s = replace(self._line, baud=request["baud"]).byte_s
         elif fault == "clear":
             cable.clear()
         return {}
@@ -185,6 +188,7 @@ class Player:
             "boots": board.boots,
             "state": None if board.state is None else board.state.name,
             "uptime_s": round(board.uptime, 3) if board.powered else None,
+            "cpu_s": round(time.process_time(), 4),
             "lost_input": board.lost_input,
             "flood": None if flood is None else {"running": flood.running, "sent": flood.sent, "next": flood.next},
         }
@@ -196,11 +200,6 @@ class Player:
             os.write(1, json.dumps(message).encode() + b"\n")
         except OSError:
             self._finish(0)  # nobody reads the answers: the owner is gone
-
-
-def _scaled(dut: Dut, baud: int) -> float:
-    bits = 1 + dut.line.bytesize + (dut.line.parity != "none") + dut.line.stopbits
-    return bits / baud if baud else 0.0
 
 
 def _tell(text: str) -> None:

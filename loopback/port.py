@@ -8,7 +8,7 @@ from collections.abc import Callable
 import serial
 import serial_asyncio
 
-from .dutfile import Line
+from .dutmodel import Line
 
 PARITY = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
 

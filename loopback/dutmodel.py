@@ -1,0 +1,138 @@
+"""The parts of a checked DUT file, as frozen data. Built by `loopback.dutfile`, read by everything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .template import Template
+
+
+@dataclass(frozen=True)
+class Line:
+    """The serial line's settings. `byte_s` is the time of one character, 0 on an unpaced line."""
+
+    baud: int = 115200
+    bytesize: int = 8
+    parity: str = "none"
+    stopbits: int = 1
+    flow: str = "none"
+    fifo: int = 4096
+
+    @property
+    def byte_s(self) -> float:
+        bits = 1 + self.bytesize + (self.parity != "none") + self.stopbits
+        return bits / self.baud if self.baud else 0.0
+
+
+@dataclass(frozen=True)
+class Followup:
+    """Texts that come later, each `after_ms` after the one before."""
+
+    texts: tuple[Template, ...]
+    after_ms: int
+
+
+@dataclass(frozen=True)
+class Act:
+    """What happens besides printing."""
+
+    goto: str | None = None
+    reboot: bool = False
+
+
+@dataclass(frozen=True)
+class After:
+    """Spontaneous output `ms` after the last input (`since` "input") or the entry."""
+
+    ms: int
+    print: Template
+    act: Act
+    since: str
+    repeat: bool
+
+
+@dataclass(frozen=True)
+class Respond:
+    """One answer."""
+
+    match: re.Pattern[str]
+    reply: Template
+    act: Act
+    delay_ms: int
+    line_ms: int
+    prompt: bool
+    followup: Followup
+    status: int
+    set: tuple[tuple[str, Template], ...]
+    setenv: tuple[tuple[Template, Template], ...]
+    unsetenv: Template
+    saveenv: bool
+    when_env: Template
+    flood: str
+    flood_rate: Template
+
+
+@dataclass(frozen=True)
+class Countdown:
+    """An autoboot countdown."""
+
+    seconds: Template
+    text: Template
+    tick_ms: int
+    goto: str
+    interrupt: str
+
+
+@dataclass(frozen=True)
+class FloodSpec:
+    """Numbered lines without end."""
+
+    line: Template
+    rate: int
+    start: bool
+    first: int
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of the board."""
+
+    name: str
+    enter: Template
+    then: str | None
+    mode: str
+    echo: bool
+    prompt: Template
+    unknown: Template
+    shell: bool
+    line_ms: int
+    poll_ms: int
+    countdown: Countdown | None
+    flood: FloodSpec | None
+    after: tuple[After, ...]
+    respond: tuple[Respond, ...]
+
+
+@dataclass(frozen=True)
+class Dut:
+    """A whole board, checked."""
+
+    name: str
+    file: str
+    title: str
+    description: str
+    start: str
+    boot: str
+    settle_ms: int
+    banner: Template
+    eol: str
+    encoding: str
+    line: Line
+    input_fifo: int
+    variables: Mapping[str, str]
+    env: Mapping[str, str]
+    texts: Mapping[str, Template]
+    states: Mapping[str, State]
+    needs: tuple[str, ...] = field(default=())
