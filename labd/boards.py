@@ -137,7 +137,7 @@ class Boards:
                 except (NotFound, Unreachable) as error:
                     self.tell(board.name, "dut", what="failed", why=error.message, device=board.device)
                     return
-                self.tell(board.name, "dut", what="started", pid=board.process.pid, device=board.device)
+                self.tell(board.name, "dut", what="started", pid=board.status()["pid"], device=board.device)
         finally:
             self.running.pop(key, None)
             board.gone.set()

@@ -23,10 +23,10 @@ class Call:
 
     `env` is the caller's environment (of a CLI call through the daemon: the client's), `caller` has at least
     `pid` and `uid` where they are known. `bench` is the daemon's live side: None without a daemon, and until the
-    shim has permitted the operation. `record` collects what the handler adds to the argv record's end
-    (`lab_before`, `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says
-    whether the caller still listens. `flush` hands on what was answered so far. `on_error`, where a face sets it, takes errors instead of stderr. `hop(function, *args, **kw)`
-    runs an async function of the bench on the daemon's loop and returns what it returns.
+    shim has permitted the operation. `record` collects what the handler adds to the argv record's end (`lab_before`,
+    `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says whether the caller
+    still listens. `flush` hands on what was answered so far. `on_error`, where a face sets it, takes errors instead of
+    stderr. `hop(function, *args, **kw)` runs an async function of the bench on the daemon's loop.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One append-only stream of the journal: segments, their index, and the repair of what a crash left behind.
+"""One append-only stream of the journal: segments and their index.
 
 Owned by `labd.journal.Journal`, which holds the lock that makes it the only writer. Appending never raises on a
 write error: it says how many bytes were stored and keeps the error in `problem`. Never deletes what it did not
@@ -11,27 +11,12 @@ cache does: what `append` has acknowledged is in it.
 
 import os
 
-from labd.journal_format import (
-    CHUNK_MAX,
-    CONTINUED,
-    GAP,
-    RECORD_SIZE,
-    RECOVERED,
-    Record,
-    bases,
-    idx_path,
-    pack,
-    raw_path,
-    unpack,
-    unpack_many,
-)
+from labd.journal_format import CHUNK_MAX, CONTINUED, GAP, RECORD_SIZE, bases, idx_path, pack, raw_path
 
 #: Index records that could not be written wait in memory up to this many bytes.
 OWED_MAX = 1 << 20
 #: A segment's size must fit the record's 32-bit offset.
 SEGMENT_LIMIT = 1 << 32
-#: How many of the last records are checked against each other on opening.
-CHECKED = 8192
 
 _OPEN = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 _write = os.write
@@ -67,8 +52,10 @@ class Stream:
         self._sweep()
         found = bases(directory)
         if found:
+            from labd.journal_repair import repair
+
             self._open(found[-1])
-            self._recover(found)
+            repair(self, found)
         else:
             self._open(0)
 
@@ -104,6 +91,25 @@ class Stream:
             else:
                 self._owed = self._owed[done:]
         return not self._owed
+
+    def owe(self, length: int, line: int, wall_ns: int, *, rel: int, flags: int = 0, mono_ns: int = 0) -> None:
+        """Repair's way to give bytes that are on disk a record; it is written now, or as soon as there is space."""
+        self._owed += pack(rel, length, flags, line, wall_ns, mono_ns)
+        self.settle()
+
+    def resume(self, end: int, line: int, *, began_ns: int, open_line: bool) -> None:
+        """Repair's last word: where the stream goes on."""
+        self.end, self.line, self.began_ns, self._open_line = end, line, began_ns, open_line
+        if end == self.base and open_line:
+            self._flags |= CONTINUED
+
+    def cut_index(self, records: int) -> None:
+        """Keep only that many records of the current segment."""
+        os.ftruncate(self._idx, records * RECORD_SIZE)
+
+    def cut_raw(self, size: int) -> None:
+        """Keep only that many bytes of the current segment."""
+        os.ftruncate(self._raw, size)
 
     def _put(self, data: bytes, wall_ns: int, mono_ns: int) -> int:
         size = len(data)
@@ -228,131 +234,3 @@ class Stream:
         for name in os.listdir(self.directory):
             if name.endswith(".idx") and not os.path.exists(os.path.join(self.directory, name[:-4] + ".raw")):
                 os.unlink(os.path.join(self.directory, name))
-
-    # -- repair -----------------------------------------------------------------------------------------------
-
-    def _recover(self, found: list[int]) -> None:
-        last = _last_sound(self)
-        if last is None:
-            self.line = _lines_before(self.directory, found[:-1])
-            indexed = self.base
-        else:
-            self.line = last.line + _newlines(self.directory, self.base, last)
-            indexed = last.end
-            with open(idx_path(self.directory, self.base), "rb") as index:
-                self.began_ns = unpack(self.base, index.read(RECORD_SIZE)).wall_ns
-        self.end = indexed
-        self._index_tail(indexed)
-        if self.end > found[0]:
-            self._open_line = not _ends_line(self.directory, self.base, self.end, found)
-        if last is None and self.end == self.base and self._open_line:
-            self._flags |= CONTINUED
-
-    def _index_tail(self, indexed: int) -> None:
-        """Give a record to bytes that a crash left without one."""
-        found = os.stat(raw_path(self.directory, self.base))
-        extra = self.base + found.st_size - indexed
-        if extra <= 0:
-            return
-        with open(raw_path(self.directory, self.base), "rb") as raw:
-            raw.seek(indexed - self.base)
-            while self.base + found.st_size > self.end:
-                data = raw.read(1 << 20)
-                if self.whole_lines:
-                    data = data[: data.rfind(b"\n") + 1]
-                if not data:
-                    break
-                rel = self.end - self.base
-                self._owed += pack(rel, len(data), RECOVERED, self.line, found.st_mtime_ns, 0)
-                self.end += len(data)
-                self.line += data.count(b"\n")
-        self.settle()
-        if self.end > indexed:
-            self.repaired.append(
-                f"{self.end - indexed} bytes from offset {indexed} had no index record; they have one now"
-            )
-        cut = self.base + found.st_size - self.end
-        if cut:
-            os.ftruncate(self._raw, self.end - self.base)
-            self.repaired.append(f"an incomplete last entry of {cut} bytes was cut off")
-
-
-def _last_sound(stream: Stream) -> Record | None:
-    """The last record that is whole, follows its predecessor and has its bytes; all behind it are cut off."""
-    raw_size = os.stat(raw_path(stream.directory, stream.base)).st_size
-    index = idx_path(stream.directory, stream.base)
-    size = os.stat(index).st_size
-    count = size // RECORD_SIZE
-    begin = max(0, count - CHECKED)
-    with open(index, "rb") as file:
-        file.seek(begin * RECORD_SIZE)
-        records = list(unpack_many(stream.base, file.read((count - begin) * RECORD_SIZE)))
-    expected = records[0].offset if begin else stream.base
-    last: Record | None = None
-    kept = begin
-    for record in records:
-        if not record.length or record.offset != expected or record.offset - stream.base >= raw_size:
-            break
-        last = record
-        expected = record.end
-        kept += 1
-        if record.end - stream.base > raw_size:
-            break
-    acknowledged = max([record.end for record in records if record.length], default=0)
-    if size != kept * RECORD_SIZE:
-        os.ftruncate(stream._idx, kept * RECORD_SIZE)
-        torn = size % RECORD_SIZE
-        what = f"a torn index record of {torn} bytes" if kept == count else f"{count - kept} unusable index records"
-        stream.repaired.append(f"{what} cut off")
-    if last and last.end - stream.base > raw_size:
-        last = _shorten(stream, last, raw_size, kept)
-    missing = acknowledged - stream.base - raw_size
-    if missing > 0:
-        stream.lost = missing
-        stream.repaired.append(
-            f"{missing} bytes from offset {stream.base + raw_size} are lost: they never reached the disk"
-        )
-    return last
-
-
-def _shorten(stream: Stream, record: Record, raw_size: int, kept: int) -> Record:
-    """Rewrite the last record, of whose bytes only a part reached the disk."""
-    record.length = stream.base + raw_size - record.offset
-    os.ftruncate(stream._idx, (kept - 1) * RECORD_SIZE)
-    rel = record.offset - stream.base
-    stream._owed += pack(rel, record.length, record.flags, record.line, record.wall_ns, record.mono_ns)
-    stream.settle()
-    return record
-
-
-def _newlines(directory: str, base: int, record: Record) -> int:
-    with open(raw_path(directory, base), "rb") as raw:
-        raw.seek(record.offset - base)
-        return raw.read(record.length).count(b"\n")
-
-
-def _lines_before(directory: str, earlier: list[int]) -> int:
-    """Newlines up to the end of the earlier segments, from the last one that has a record."""
-    total = 0
-    for base in reversed(earlier):
-        index = idx_path(directory, base)
-        size = os.stat(index).st_size if os.path.exists(index) else 0
-        if size >= RECORD_SIZE:
-            with open(index, "rb") as file:
-                file.seek(size - size % RECORD_SIZE - RECORD_SIZE)
-                record = unpack(base, file.read(RECORD_SIZE))
-            with open(raw_path(directory, base), "rb") as raw:
-                raw.seek(record.offset - base)
-                return total + record.line + raw.read().count(b"\n")
-        with open(raw_path(directory, base), "rb") as raw:
-            total += sum(block.count(b"\n") for block in iter(lambda: raw.read(1 << 20), b""))
-    return total
-
-
-def _ends_line(directory: str, base: int, end: int, found: list[int]) -> bool:
-    """Whether the byte before `end` is a newline."""
-    if end == base:
-        base = found[-2]
-    with open(raw_path(directory, base), "rb") as raw:
-        raw.seek(end - 1 - base)
-        return raw.read(1) in (b"\n", b"")

@@ -8,6 +8,7 @@ from labd.operations import NOUNS, noun_operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from labd.errors import LabdError
@@ -47,7 +48,7 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() or "\ud800" <= c <= "\udfff" else repr(c)[1:-1] for c in text)
 
 
-def columns(rows: list[tuple[str, ...]], width: int = 80, indent: str = "  ") -> str:
+def columns(rows: Sequence[tuple[str, ...]], width: int = 80, indent: str = "  ") -> str:
     """Rows as aligned columns; the last column wraps at `width` characters."""
     if not rows:
         return ""
@@ -90,10 +91,10 @@ def top_help(width: int) -> str:
             columns(nouns, width),
             "",
             "everywhere:",
-            columns(list(GLOBAL_HELP) + [("-V, --version", "the version")], width),
+            columns([*GLOBAL_HELP, ("-V, --version", "the version")], width),
             "",
             "examples:",
-            columns(list(examples), width),
+            columns(examples, width),
             "",
             f"exit codes: {EXIT_CODES}",
             "more: labd COMMAND --help · labd commands --search WORDS · labd skill labd (a guide for agents)",
@@ -125,7 +126,7 @@ def operation_help(op: Operation, width: int) -> str:
     options = [(", ".join(p.flags) + _value(p), param_text(p)) for p in op.params if not p.positional]
     lines += ["", columns([*places, *options, *GLOBAL_HELP], width)]
     if op.examples:
-        lines += ["", "examples:", columns(list(op.examples), width)]
+        lines += ["", "examples:", columns(op.examples, width)]
     if op.aliases:
         lines += ["", "also: " + ", ".join("labd " + " ".join(path) for path in op.aliases)]
     return "\n".join([*lines, "", f"effect: {op.effect} (see [policy] in the lab file) · exit codes: {EXIT_CODES}"])

@@ -1,4 +1,4 @@
-"""The program that starts. With the daemon up, the words go to it and what comes back is copied; nothing is parsed here.
+"""The program that starts. With the daemon up, the words go to it and what comes back is copied; it parses nothing.
 
 Imports sys, posix and _socket alone, since each import costs a start (a test pins this). Without a daemon it hands
 over to `labd.cli`, which is the same code that renders inside the daemon.
@@ -13,6 +13,10 @@ import sys
 from posix import environ, getcwdb, getuid, isatty, read, stat, write
 
 from labd import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
 
 #: Seconds to wait for the daemon's first sign of life before saying that it hangs.
 ACK_SECONDS = 10.0
@@ -45,7 +49,7 @@ def runtime_dir() -> bytes:
     return base + b"/labd" if base else b"/tmp/labd-%d" % getuid()
 
 
-def connect():  # type: ignore[no-untyped-def]
+def connect() -> "socket | None":
     """A connection to this user's daemon, or None when there is none or its directory could be somebody else's."""
     directory = runtime_dir()
     try:
@@ -65,14 +69,14 @@ def connect():  # type: ignore[no-untyped-def]
     return connection
 
 
-def local(argv, daemon_version=""):  # type: ignore[no-untyped-def]
+def local(argv: list[str], daemon_version: str = "") -> int:
     """Do the work in this process."""
     from labd.cli import main as run
 
     return run(argv, daemon_version)
 
 
-def hello(argv) -> bytes:  # type: ignore[no-untyped-def]
+def hello(argv: list[str]) -> bytes:
     """The request: protocol, version, cwd, tty bits, columns, program, environment, an empty field, the words."""
     try:
         cwd = getcwdb()
@@ -107,7 +111,7 @@ def _columns(ttys: str) -> bytes:
         return b"80"
 
 
-def relay(connection, argv):  # type: ignore[no-untyped-def]
+def relay(connection: "socket", argv: list[str]) -> int:
     """Send the words, copy the answer; returns the exit code."""
     try:
         connection.sendall(hello(argv))
@@ -121,7 +125,7 @@ def relay(connection, argv):  # type: ignore[no-untyped-def]
         connection.close()
 
 
-def _copy(connection, argv):  # type: ignore[no-untyped-def]
+def _copy(connection: "socket", argv: list[str]) -> int:
     buffer = b""
     while True:
         end = buffer.find(b"\n")
@@ -150,7 +154,7 @@ def _copy(connection, argv):  # type: ignore[no-untyped-def]
             return _say("the daemon speaks another protocol; try: labd daemons restart", 7)
 
 
-def _out(connection, fd: int, buffer: bytes, size: int) -> bytes:  # type: ignore[no-untyped-def]
+def _out(connection: "socket", fd: int, buffer: bytes, size: int) -> bytes:
     """Write `size` bytes to `fd`: those in the buffer, then those still to come; returns what is left over."""
     while size:
         if not buffer:
@@ -174,7 +178,7 @@ def write_all(fd: int, data: bytes) -> None:
             select([], [fd], [])
 
 
-def _send_stdin(connection) -> None:  # type: ignore[no-untyped-def]
+def _send_stdin(connection: "socket") -> None:
     while True:
         data = read(0, 65536)
         connection.sendall(b"d%d\n%s" % (len(data), data))

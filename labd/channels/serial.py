@@ -141,10 +141,11 @@ class SerialChannel:
         """Every line, as plain data; may be called from any thread."""
         return [line.status() for line in list(self._lines.values())]
 
-    def tell(self, kind: str, **fields: Any) -> None:
-        """Record an event in every open journal of this target: what happens to the daemon happens to each."""
+    def tell(self, kind: str, *, only: str | None = None, **fields: Any) -> None:
+        """Record an event in the open journals of this target, or in the one of the interface `only`."""
         for line in self._lines.values():
-            line.tell(kind, **fields)
+            if only in (None, line.name):
+                line.tell(kind, **fields)
 
     # Inside -----------------------------------------------------------------------------------------------------------
 

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from labd.channels.port import Port
 
 
-HOLDERS_AGE_S = 2.0
-"""Ports that look at about the same time share one walk through all processes."""
-
-
 async def watch_over(line: "Line", port: "Port") -> None:
     """Look every `watch_every_s` until cancelled. Its own failures become `error` events, once each."""
     said = ""
@@ -29,7 +25,7 @@ async def watch_over(line: "Line", port: "Port") -> None:
         await trio.sleep(line.around.watch_every_s)
         try:
             found = await trio.to_thread.run_sync(
-                lambda: _look(port), abandon_on_cancel=True, limiter=line.around.limiter
+                lambda: _look(port, line.around.watch_every_s / 2), abandon_on_cancel=True, limiter=line.around.limiter
             )
             _judge(line, found, state)
         except Exception as error:
@@ -47,15 +43,18 @@ class _Seen:
         self.counts: dict[str, int] | None = None
 
 
-def _look(port: "Port") -> dict[str, Any]:
-    """In a thread. Puts a changed terminal back at once: every byte since was altered."""
+def _look(port: "Port", max_age_s: float) -> dict[str, Any]:
+    """In a thread. Puts a changed terminal back at once: every byte since was altered.
+
+    `max_age_s`: ports that look at about the same time share one walk through all processes.
+    """
     changed: list[str] = []
     counts = None
     with port.lock:
         if not port.closed:
             changed = _restore(port)
             counts = current().line_errors(port.fd)
-    holders = current().holders(port.node, max_age_s=HOLDERS_AGE_S)
+    holders = current().holders(port.node, max_age_s=max_age_s)
     return {"changed": changed, "holders": [h for h in holders if not h["master"]], "counts": counts}
 
 

@@ -36,7 +36,7 @@ NOUNS = {
 }
 
 
-def noun_operations(noun: str) -> "list[Operation]":
+def noun_operations(noun: str) -> list[Operation]:
     """The operations whose first word is `noun`, in the order of help. Raises Usage for an unknown noun."""
     if noun not in NOUNS:
         near = nearest(noun, list(NOUNS))
@@ -47,6 +47,6 @@ def noun_operations(noun: str) -> "list[Operation]":
     return found
 
 
-def all_operations() -> "list[Operation]":
+def all_operations() -> list[Operation]:
     """The whole table, in the order of help."""
     return [op for noun in NOUNS for op in noun_operations(noun)]

@@ -37,17 +37,10 @@ def watch_text(data: dict[str, Any], call: Call) -> str:
 def _state(line: dict[str, Any]) -> str:
     node = line.get("node")
     where = line["device"] if node in (None, line["device"]) else f"{line['device']} → {node}"
-    text = f"{line['state']}  {where}  {_settings(line)}"
-    for key in ("error", "note"):
-        if line.get(key):
-            text += f"  ({line[key]})"
-    return text
-
-
-def _settings(line: dict[str, Any]) -> str:
-    if line.get("kind") in ("pty", "loopback"):
-        return f"{line.get('baud', 115200)} baud by name only: a PTY has no line rate and no modem lines"
-    return f"{line.get('baud', 115200)} baud"
+    text = f"{line['state']}  {where}  {line.get('baud', 115200)} baud"
+    if line["state"] in ("lost", "closed"):
+        text += f"  ({line.get('why')})"
+    return text + (f"  ({line['note']})" if line.get("note") else "")
 
 
 def stop(call: Call, args: Args) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def read_log(call: Call, args: Args) -> Iterator[dict[str, Any] | bytes]:
 def _items(call: Call, found: logquery.Query, target: str, line: dict[str, Any]) -> Iterator[dict[str, Any] | bytes]:
     live = _live(call, target, line["name"])
     if found.wait is not None and not live:
-        call.note(f"{target}.{line['name']} is not being captured; what comes is shown after labd serial watch {target}")
+        call.note(f"{target}.{line['name']} is not being captured: nothing comes before labd serial watch {target}")
     for item in found:
         if isinstance(item, logquery.Note):
             call.note(item.text)
@@ -75,7 +75,7 @@ SERIAL_LOG = Operation(
         INTERFACE,
         Param("tail", "the last N lines of what was chosen; 0 for all", kind="int", flags=("-n", "--tail"), metavar="N",
               minimum=0),
-        Param("since", "what came after line N, the last one you saw; a line that was unfinished then comes again, whole",
+        Param("since", "what came after line N, the last you saw; a line that was unfinished then comes again, whole",
               flags=("--since",), metavar="N"),
         Param("from", "from line N on", kind="int", flags=("--from",), metavar="N", minimum=0),
         Param("to", "up to and with line N", kind="int", flags=("--to",), metavar="N", minimum=0),

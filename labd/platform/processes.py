@@ -16,7 +16,7 @@ MODULES = ("labd.daemon", "loopback")
 
 
 def own_processes(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:
-    """{pid, command} of every daemon and player of `runtime`. `ps` gives `pid command` lines where there is no /proc."""
+    """{pid, command} of each daemon and player of `runtime`. `ps` gives `pid command` lines where there is no /proc."""
     try:
         found = _from_proc()
     except OSError:
