@@ -318,13 +318,15 @@ def words_of(op: Operation, params: dict[str, Any]) -> list[str]:
     RPC calls become words, so that they are checked and recorded like every other call. Raises Usage for an unknown
     parameter or a value that words can't hold.
     """
-    by_name = {param.name: param for param in op.params}
+    by_name = {param.name: param for param in op.params}  # of one that can be given either way, the flag is taken
     unknown = [name for name in params if name not in by_name]
     if unknown:
         raise Usage(f"{op.name} has no parameter {unknown[0]!r}", near=nearest(unknown[0], list(by_name)))
     flags = [word for name, value in params.items() for word in _flag_words(by_name[name], value)]
-    places = [word for p in op.params if p.positional and params.get(p.name) is not None
-              for word in _texts(p, params[p.name])]  # fmt: skip
+    places: list[str] = []
+    for name, param in by_name.items():
+        if param.positional and params.get(name) is not None:
+            places += _texts(param, params[name])
     return [*op.path, *flags, "--", *places] if places else [*op.path, *flags]
 
 

@@ -115,6 +115,5 @@ def labd(tmp_path: Path) -> Iterator[BenchInAFolder]:
 @pytest.fixture
 def board(labd: BenchInAFolder) -> BenchInAFolder:
     """A bench whose lab has one target, `dut`, with a simulated Linux board on its console."""
-    labd("target", "add", "dut")
-    labd("serial", "add", "console", "-t", "dut", "--device", "loopback:linux-login")
+    labd.lab.write_text('[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:linux-login"\n')
     return labd
