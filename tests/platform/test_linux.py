@@ -59,7 +59,7 @@ def test_a_link_to_the_device_is_the_device(node: str, tmp_path: Path) -> None:
 
 
 def test_the_far_end_of_a_pty_is_told_from_a_rival(node: str) -> None:
-    code = "import os,sys; m,s=os.openpty(); print('ready', flush=True); print(os.ttyname(s), flush=True); sys.stdin.read()"
+    code = "import os,sys; m,s=os.openpty(); print('ready\\n' + os.ttyname(s), flush=True); sys.stdin.read()"
     child = process(code)
     try:
         assert child.stdout is not None
@@ -142,6 +142,7 @@ def _adapter(
     (root / "dev" / name).touch()
     if serial:
         link = root / f"dev/serial/by-id/usb-FTDI_FT232R_{serial}-if{interface}-port0"
+        link.unlink(missing_ok=True)  # udev's links go to whoever came last
         link.symlink_to(root / "dev" / name)
     (root / f"dev/serial/by-path/pci-usb-0:{socket}:1.{int(interface)}-port0").symlink_to(root / "dev" / name)
 
