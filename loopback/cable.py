@@ -57,7 +57,7 @@ class Pty:
         try:
             slave = os.open(self.path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError as error:
-            return error.errno != errno.EBUSY
+            return error.errno != errno.EBUSY or self.is_open  # open: the lock is a new opener's
         try:
             termios.tcflush(slave, termios.TCIFLUSH)
             tty.setraw(slave)

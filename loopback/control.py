@@ -101,7 +101,7 @@ def _check(request: dict[str, Any]) -> dict[str, Any]:
     allowed: dict[str, type] = {}
     if verb == "fault":
         name = request["fault"]
-        if name not in FAULTS:
+        if not isinstance(name, str) or name not in FAULTS:
             raise ControlError(f"no fault is named {name!r}", near(str(name), [*FAULTS, *VERBS]))
         allowed = FAULTS[name]
     for key, value in request.items():

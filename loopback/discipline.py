@@ -78,7 +78,9 @@ class Discipline:
             echo += bytes([byte]) if plain else b"^" + bytes([byte ^ 0x40])
 
     def _erase(self, count: int, echo: bytearray) -> None:
-        for _ in range(min(count, len(self._line))):
+        for _ in range(count):
+            if not self._line:
+                return
             byte = self._line.pop()
             while byte & 0xC0 == 0x80 and self._line:  # a UTF-8 character goes as one
                 byte = self._line.pop()

@@ -24,8 +24,10 @@ class DutFileError(Exception):
 
 
 def near(word: str, known: Iterable[str]) -> list[str]:
-    """The names in `known` that `word` most likely stands for, best first, at most three."""
-    return difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    """The names in `known` that `word` most likely stands for: the best, and those that are as good or nearly so."""
+    scored = [(difflib.SequenceMatcher(None, name, word).ratio(), name) for name in dict.fromkeys(known)]
+    best = max((score for score, _ in scored), default=0.0)
+    return [name for score, name in sorted(scored, key=lambda pair: -pair[0]) if score >= max(0.6, best - 0.05)][:3]
 
 
 class Table:

@@ -172,7 +172,8 @@ def play(tmp_path: Path) -> Iterator[Play]:
             args = (*args, "--record", str(tmp_path / f"record{number}.jsonl"))
         if "\n" in dut:
             path = tmp_path / f"dut{number}.toml"
-            path.write_text(dut)
+            settle = "" if "settle_ms" in dut else "settle_ms = 20\n"  # these openers set no modes
+            path.write_text(settle + dut)
             dut = str(path)
         started.append(Playing(dut, *args, cwd=tmp_path))
         return started[-1]
