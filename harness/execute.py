@@ -2,7 +2,7 @@
 
 The harness's only way to run anything (the recorder aside, which is a program of its own). Knows argv, environment,
 clocks and process ids; knows nothing of scenarios. Never signals a process that wasn't started in the sandbox: a
-command is ended through the process group that it leads, and everything else is found by the sandbox's directory
+command is ended through the process group that it leads, and everything else is found by variables of the sandbox
 in its environment or by its session, checked again at the moment of the signal through a pidfd where there is one.
 """
 
@@ -205,27 +205,28 @@ class Process:
     command: str
 
 
-def processes_of(directory: str, sessions: Iterable[int] = (), since: float = 0.0) -> list[Process]:
-    """The living processes whose environment names something inside `directory`, or that are in one of `sessions`.
+def processes_of(marks: Iterable[str], sessions: Iterable[int] = (), since: float = 0.0) -> list[Process]:
+    """The living processes with one of `marks` (`NAME=value`) in their environment, or in one of `sessions`.
 
-    A session only counts for processes started after `since` (wall clock, seconds). The caller is never among them.
+    The marks are exact: a shell that somebody took into the sandbox's directory names it too (PWD). A session only
+    counts for processes started after `since` (wall clock, seconds). The caller is never among them.
     """
-    wanted = set(sessions)
+    wanted, signs = set(sessions), {os.fsencode(mark) for mark in marks}
     if os.path.isdir("/proc/self"):
         pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-        found = [_examine(pid, directory, wanted, since) for pid in pids if pid != os.getpid()]
+        found = [_examine(pid, signs, wanted, since) for pid in pids if pid != os.getpid()]
         return [process for process in found if process]
-    return _processes_by_ps(directory, wanted)
+    return _processes_by_ps(signs, wanted)
 
 
-def _examine(pid: int, directory: str, sessions: set[int], since: float) -> Process | None:
+def _examine(pid: int, marks: set[bytes], sessions: set[int], since: float) -> Process | None:
     """The process, if it belongs to the sandbox (Linux)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         fields = stat[stat.rindex(b")") + 2 :].split()
         if fields[0] in (b"Z", b"X") or os.stat(f"/proc/{pid}").st_uid != os.getuid():
             return None
-        inside = os.fsencode(directory.rstrip("/")) + b"/" in Path(f"/proc/{pid}/environ").read_bytes()
+        inside = not marks.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
         if not inside and not (int(fields[3]) in sessions and _started(int(fields[19])) >= since - 1):
             return None
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
@@ -239,31 +240,30 @@ def _started(ticks: int) -> float:
     return boot + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _processes_by_ps(directory: str, sessions: set[int]) -> list[Process]:
+def _processes_by_ps(marks: set[bytes], sessions: set[int]) -> list[Process]:
     """The same where there is no /proc (macOS): ps shows the environment of one's own processes."""
     listed = subprocess.run(
         ["/bin/ps", "-axEww", "-o", "pid=,pgid=,command="], capture_output=True, check=False, env={"LC_ALL": "C"}
     ).stdout
     found = []
-    for line in listed.decode("utf-8", "replace").splitlines():
-        pid, _, rest = line.strip().partition(" ")
-        group, _, command = rest.strip().partition(" ")
+    for line in listed.split(b"\n"):
+        pid, _, rest = line.strip().partition(b" ")
+        group, _, command = rest.strip().partition(b" ")
         if not pid.isdigit() or int(pid) == os.getpid():
             continue
-        if directory.rstrip("/") + "/" in command or (group.isdigit() and int(group) in sessions):
-            found.append(Process(int(pid), command[:200]))
+        marked = any(b" " + mark + b" " in command + b" " for mark in marks)
+        if marked or (group.isdigit() and int(group) in sessions):
+            found.append(Process(int(pid), command.decode("utf-8", "replace")[:200]))
     return found
 
 
-def end_processes(
-    find: Callable[[], list[Process]], *, grace_s: float = GRACE_S
-) -> tuple[list[Process], list[Process]]:
+def end_processes(find: Callable[[], list[Process]]) -> tuple[list[Process], list[Process]]:
     """End all that `find` finds, each by its id: asked, then killed; again until nobody is left or it is hopeless.
 
     Returns (those that were found, those that are still there).
     """
     seen: dict[int, Process] = {}
-    for number, seconds in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s), (signal.SIGKILL, grace_s)):
+    for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S), (signal.SIGKILL, GRACE_S)):
         present = find()
         if not present:
             break

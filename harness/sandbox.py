@@ -91,7 +91,7 @@ class Sandbox:
 
     def processes(self) -> list[execute.Process]:
         """What runs in the sandbox now."""
-        return execute.processes_of(str(self.root), self.sessions, self.made)
+        return execute.processes_of(marks(self.root), self.sessions, self.made)
 
     def stop(self) -> tuple[list[execute.Process], list[execute.Process]]:
         """End all that runs in it: the daemon is asked first. Returns (what was left behind, what still lives)."""
@@ -181,6 +181,12 @@ def environment(root: Path, lane: str) -> dict[str, str]:
     }
 
 
+def marks(root: Path) -> list[str]:
+    """The variables by which a process of the sandbox is known: those that only it has."""
+    env = environment(root, "config")
+    return [f"{name}={env[name]}" for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME", "LABD_LAB", "TMPDIR")]
+
+
 def reap_abandoned() -> list[Path]:
     """End and remove the sandboxes of this user whose harness was killed (nobody holds their lock); return them."""
     reaped = []
@@ -193,7 +199,7 @@ def reap_abandoned() -> list[Path]:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            execute.end_processes(lambda root=root: execute.processes_of(str(root)))  # type: ignore[misc]
+            execute.end_processes(lambda root=root: execute.processes_of(marks(root)))  # type: ignore[misc]
             _remove(root)
             reaped.append(root)
         except BlockingIOError:

@@ -2,11 +2,15 @@
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from harness.scenario import Scenario, Step
 
 DEADLINE_S = 20.0
 
@@ -42,3 +46,39 @@ def program(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(autouse=True)
+def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.execute.GRACE_S", 0.4)
+
+
+@pytest.fixture
+def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stand-in for labd, taken for the installed one."""
+    path = tmp_path / "installed" / "labd"
+    path.parent.mkdir()
+    text = (Path(__file__).parent / "fake_labd.py").read_text()
+    python = getattr(sys, "_base_executable", sys.executable)
+    path.write_text(f"#!{python} -IS\n" + text.partition("\n")[2])
+    path.chmod(0o755)
+    monkeypatch.setenv("LABD_EVAL_SUBJECT", str(path))
+    return path
+
+
+def make_scenario(*lines: str | Step, identity: str = "T1", **fields: Any) -> Scenario:
+    """A config scenario with this reference: target `pico` has to be there at the end."""
+    plain: dict[str, Any] = {
+        "id": identity,
+        "title": "A test",
+        "tier": "t1",
+        "goal": "Enter the board pico.",
+        "reference": tuple(Step(line) if isinstance(line, str) else line for line in lines),
+        "grader": {"type": "t1_config", "assert": [{"path": "targets.pico", "exists": True}]},
+        "path": Path(f"{identity.lower()}.toml"),
+        "timeout_s": 30.0,
+    }
+    return Scenario(**plain | fields)
+
+
+ADD_PICO = "labd target add pico"
