@@ -148,15 +148,14 @@ def without(data: Any, paths: list[Path]) -> Any:
     speaks about its name, so a new line is wholly covered once its other fields are.
     """
     for path in paths:
-        data = _without(data, path)
+        if find(data, path) is not MISSING:
+            data = _without(data, path)
     return data
 
 
 def _without(data: Any, path: Path) -> Any:
     part, rest = path[0], path[1:]
     inner = _step(data, part)
-    if inner is MISSING:
-        return data
     left = _without(inner, rest) if rest else MISSING
     if isinstance(part, Where) and left is not MISSING and set(left) <= {part.field}:
         left = MISSING
