@@ -168,7 +168,12 @@ class SerialChannel:
             self._nursery.start_soon(self._run_line, line)
         else:
             await line.change(config)
-        await line.wait_open()
+        try:
+            await line.wait_open()
+        except LabdError:
+            if not line.opens:
+                await line.finished.wait()  # so that a failed watch leaves no trace of the line
+            raise
 
     async def _run_line(self, line: Line) -> None:
         """The barrier: whatever a line raises ends that line only."""
