@@ -336,6 +336,10 @@ def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
                 yield f"{where}[{number}]", f"cannot be split into words: {error}"
 
 
+#: Verbs of the tool that no English goal can do without.
+_FUNCTION_WORDS = frozenset({"on", "off"})
+
+
 def vocabulary() -> frozenset[str]:
     """The words of the tool: every word of every command path and alias of the live table of operations."""
     from labd.operations import all_operations
@@ -351,6 +355,7 @@ def lint(scenario: Scenario, words: Iterable[str] | None = None) -> list[str]:
     table, for tests.
     """
     known = frozenset(vocabulary() if words is None else words) - {word.lower() for word in scenario.quoted}
+    known -= _FUNCTION_WORDS
     # Paths, addresses and anything in back quotes are things, not words.
     plain = re.sub(r"`[^`]*`|\S*[/@]\S*", " ", scenario.goal.lower())
     said = re.findall(r"(?<!\S)--?[a-z][a-z-]*|[a-z0-9]+(?:[-_][a-z0-9]+)*", plain)

@@ -1,0 +1,93 @@
+"""The scenarios that ship: they load, they are said in a user's words, and their parts fit together."""
+
+import re
+import tomllib
+
+import pytest
+
+from graders import labpath
+from harness.scenario import CONTROL_NAMES, fixtures_dir, lint, load_all
+from loopback.dutfile import load as load_dut
+
+ALL = load_all()
+VALUES = {"nonce": "0a1b2c3d4e", "lab": "/sand/lab.toml", "home": "/sand/home"}
+EXECUTABLE = [one for one in ALL if one.executable]
+LOOPBACK = [one for one in ALL if one.lane == "loopback"]
+
+
+def by_id(one):
+    return one.id
+
+
+def test_the_whole_catalogue_of_the_config_and_serial_parts_is_there():
+    assert [one.id for one in ALL] == [f"C{n}" for n in range(1, 9)] + [f"S{n}" for n in range(1, 12)]
+    assert [one.id for one in ALL if one.core] == ["C1", "C3", "C7", "S11"]
+
+
+def test_what_is_executable_now_and_where():
+    lanes = {one.id: one.lane for one in ALL}
+    assert [name for name, lane in lanes.items() if lane == "config"] == [f"C{n}" for n in range(1, 9)] + ["S1"]
+    assert [name for name, lane in lanes.items() if lane == "loopback"] == ["S2", "S3", "S4", "S6", "S7", "S10"]
+
+
+@pytest.mark.parametrize("one", ALL, ids=by_id)
+def test_the_goal_is_in_a_users_words(one):
+    assert lint(one) == []
+
+
+@pytest.mark.parametrize("one", EXECUTABLE, ids=by_id)
+def test_every_control_has_something_to_do(one):
+    for name in CONTROL_NAMES:
+        assert (name in ("noop", "printed-success")) == (one.control(name) == ())
+    assert one.controls is not None
+    assert one.controls.printed_success.strip()
+
+
+@pytest.mark.parametrize("one", EXECUTABLE, ids=by_id)
+def test_no_canned_answer_knows_the_facts_of_a_trial(one):
+    """The nonce is in the seed or on the board, and a control that prints a success does not have it."""
+    placed = (one.seed_text({}) or "") + "".join(one.files({}).values()) + one.goal
+    assert "{nonce" in placed
+    assert "{nonce" not in (one.controls.printed_success if one.controls else "")
+
+
+@pytest.mark.parametrize("one", [one for one in ALL if one.seed], ids=by_id)
+def test_every_seed_is_a_lab_and_no_placeholder_is_left_in_it(one):
+    text = one.seed_text(VALUES)
+    assert text is not None
+    assert "{nonce" not in text
+    assert tomllib.loads(text.removeprefix("\ufeff"))["targets"]
+
+
+@pytest.mark.parametrize("one", [one for one in ALL if one.grader.get("assert")], ids=by_id)
+def test_the_seed_does_not_already_hold_what_is_asserted(one):
+    seed = tomllib.loads((one.seed_text(VALUES) or "").removeprefix("\ufeff"))
+    frozen = one.frozen(VALUES)["grader"]["assert"]
+    from graders.t1_config import assertion
+
+    assert not all(assertion(entry, seed).ok for entry in frozen)
+    assert [labpath.parse(entry["path"]) for entry in frozen]
+
+
+@pytest.mark.parametrize("one", LOOPBACK, ids=by_id)
+def test_every_board_is_a_right_dut_file_and_is_in_the_lab(one, tmp_path):
+    seed = one.seed_text(VALUES) or ""
+    for name, text in one.files(VALUES).items():
+        (tmp_path / name).write_text(text)
+        load_dut(str(tmp_path / name))
+        assert f"loopback:{name}" in seed
+    assert set(re.findall(r"loopback:([\w.-]+)", seed)) == set(one.files(VALUES))
+
+
+def test_every_fixture_is_used():
+    used = {one.seed for one in ALL} | {name for one in LOOPBACK for name in one.loopback.files.values()}
+    there = {str(path.relative_to(fixtures_dir())) for path in fixtures_dir().glob("*/*.toml")}
+    assert there - used == set()
+
+
+def test_the_seeds_are_of_the_kind_that_editors_damage():
+    texts = {one.seed: one.seed_text({}) or "" for one in ALL if one.seed}
+    whole = "".join(texts.values())
+    for oddity in ("\ufeff", "\r\n", "   =   ", "115_200", "\t[", " = { ", "# this is no comment", "= '", "\t# ", "="):
+        assert oddity in whole, oddity
+    assert any(not text.endswith("\n") for text in texts.values())
