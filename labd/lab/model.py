@@ -82,7 +82,9 @@ class Lab:
         """The table of a target. Raises NotFound with near matches."""
         if name not in self.targets:
             raise NotFound(
-                f"no target {name!r} in {self.path}", near=nearest(name, list(self.targets)), hint="labd target list"
+                f"no target {name!r} in {self.path}",
+                near=nearest(name, list(self.targets)),
+                hint="labd target list" if self.targets else f"labd target add {name}",
             )
         return self.targets[name]
 
@@ -114,7 +116,8 @@ class Lab:
         table = self.target(target)
         filled = []
         for entry in table.get("serial", []):
-            whole = {**SERIAL_DEFAULTS, "assert_dtr": not entry.get("power_button", False), **entry}
+            own = {"name": entry["name"], "device": entry["device"]}
+            whole = {**own, **SERIAL_DEFAULTS, "assert_dtr": not entry.get("power_button", False), **entry}
             whole["eol"] = EOLS.get(whole["eol"], whole["eol"])
             whole["host"] = self.host_of(target, entry)
             filled.append(whole)

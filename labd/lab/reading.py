@@ -24,7 +24,7 @@ EXPECTED = {
     "Expected newline or end of document": "expected nothing more on this line",
     "Invalid initial character for a key part": "expected a key: letters, digits, _ and -, or a quoted string",
     "Unterminated string": "expected the closing quote of the string",
-    "Expected \"'\"": "expected the closing ' of the string on the same line",
+    'Expected "\'"': "expected the closing ' of the string on the same line",
     "Expected '\"'": 'expected the closing " of the string on the same line',
     "Unclosed array": "expected `,` or `]`",
     "Unclosed inline table": "expected `,` or `}` (a {table} ends on its own line)",
@@ -35,8 +35,8 @@ EXPECTED = {
     "Cannot redefine": "expected a table that is not declared yet; this one is",
     "Duplicate inline table key": "expected each key once in a {table}",
     "Expected ']'": "expected `]` at the end of the table's name",
-    "Illegal character": "expected a printable character; write others as \\uXXXX in a \"string\"",
-    "Found invalid character": "expected a printable character; write others as \\uXXXX in a \"string\"",
+    "Illegal character": 'expected a printable character; write others as \\uXXXX in a "string"',
+    "Found invalid character": 'expected a printable character; write others as \\uXXXX in a "string"',
 }
 
 

@@ -149,5 +149,3 @@ def _common(left: list[str], right: list[str]) -> int:
             break
         count += 1
     return count
-
-

@@ -24,6 +24,7 @@ NOUNS = {
     "video": ("video", "screen capture of a target"),
     "hid": ("hid", "emulated keyboard and mouse"),
     "netboot": ("netboot", "boot a target over the network"),
+    "netif": ("netboot", "the Ethernet link that leads to a target"),
     "adb": ("adb", "Android targets over adb"),
     "discover": ("bench", "list this machine's hardware that a lab could use"),
     "doctor": ("bench", "check the lab against what is really plugged in"),

@@ -39,7 +39,7 @@ class Pen:
             self.lines.append(self.pick("", "", "  \t", self.comment()))
 
     def trailing(self):
-        return f"{self.pick('', ' ', '   ')}{self.comment()}" if self.pick(True, False, False) else self.pick("", "", " ")
+        return self.pick("", " ", "   ") + self.comment() if self.pick(True, False, False) else self.pick("", "", " ")
 
     def key(self, *parts):
         dot = self.pick(".", ".", " . ")
@@ -47,8 +47,9 @@ class Pen:
 
     def key_part(self, part):
         bare = part.isascii() and part.replace("-", "").replace("_", "").isalnum()
-        return part if bare and self.pick(True, True, False) else json.dumps(part) if self.pick(True, False) or not bare \
-            else f"'{part}'"
+        if bare and self.pick(True, True, False):
+            return part
+        return json.dumps(part) if self.pick(True, False) or not bare else f"'{part}'"
 
     def pair(self, keys, value, indent=""):
         equals = self.pick(" = ", "=", "  =\t")
@@ -114,21 +115,21 @@ def _rich(pen, size=3):
 
 
 def _sections(pen, name):
-    """One target as sections (form: keys, element?, pairs) to be put anywhere, or as lines under [targets] or the top."""
+    """One target: sections (keys, element?, pairs) to be put anywhere, lines for [targets], lines for the top."""
     channels = pen.some(CHANNELS, 3)
     elements = [[("name", f'"if{index}"'), *_rich(pen, 2)] for index in range(pen.pick(0, 0, 1, 2, 3))]
     form = pen.pick("headers", "headers", "implicit", "dotted", "inline", "dotted-above", "top")
     base = ("targets", name)
     if form in ("headers", "implicit"):
         found = [] if form == "implicit" else [(base, False, _rich(pen))]
-        found += [((*base, channel), False, [((key,), text) for key, text in _rich(pen)]) for channel in channels]
-        found = [(keys, kind, [(k if isinstance(k, tuple) else (k,), t) for k, t in pairs]) for keys, kind, pairs in found]
-        found += [((*base, "serial"), True, [((key,), text) for key, text in element]) for element in elements]
-        return found, [], []
+        found += [((*base, channel), False, _rich(pen)) for channel in channels]
+        found += [((*base, "serial"), True, element) for element in elements]
+        return [(keys, kind, [((key,), text) for key, text in pairs]) for keys, kind, pairs in found], [], []
     if form == "inline":
         table = [*_table(pen), *((channel, pen.inline(_table(pen))) for channel in channels)]
         if elements:
-            table.append(("serial", "[" + ", ".join(pen.inline([(k, _single_line(pen)) for k, _ in e]) for e in elements) + "]"))
+            inner = [pen.inline([(key, _single_line(pen)) for key, _ in element]) for element in elements]
+            table.append(("serial", f"[{', '.join(inner)}]"))
         return [], [((name,), pen.inline(table))], []
     pairs = [((key,), text) for key, text in _rich(pen)]
     for channel in channels:

@@ -15,7 +15,7 @@ from labd.lab.scan import Document
 from tests.lab.odd_files import odd_labs
 
 odd = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
-NEW_VALUES = st.sampled_from(("new", "it's \"quoted\"", "tab\t#", 7, True, 0.5, "ü\\x"))
+NEW_VALUES = st.sampled_from(("new", 'it\'s "quoted"', "tab\t#", 7, True, 0.5, "ü\\x"))
 
 
 def scalars(data, path=()):

@@ -1,0 +1,183 @@
+"""`set`, `rm`, `show` and `list` of the channels that are one table of a target: netboot, power, video, hid, adb.
+
+One factory; the modules of the nouns add their runtime verbs to what it makes. Opens no device.
+"""
+
+from __future__ import annotations
+
+from labd.errors import NotFound, Usage
+from labd.lab import schema
+from labd.operations.labedit import (
+    UNSET,
+    Report,
+    check_host,
+    edit,
+    lab_of,
+    merged,
+    params_of,
+    report_text,
+    require_any,
+    wish,
+)
+from labd.operations.labshow import fields_text
+from labd.operations.model import TARGET, TARGET_FLAG, Operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from labd.call import Call
+    from labd.operations.model import Args
+
+#: What a new channel cannot do without. An adb channel may be empty: it means the only device.
+NEEDED = {"video": "device", "hid": "cmd"}
+
+
+def channel_operations(
+    kind: str, what: str, *, example: tuple[str, str], unset: str, doc: str = ""
+) -> tuple[Operation, ...]:
+    """The configuration verbs of one channel. `what` names it in help; `unset` is a field for the example."""
+    fields = schema.SINGLE_CHANNELS[kind]
+
+    def set_channel(call: Call, args: Args) -> dict[str, Any]:
+        return _set(call, args, kind)
+
+    def remove(call: Call, args: Args) -> dict[str, Any]:
+        return _remove(call, args, kind)
+
+    def show(call: Call, args: Args) -> dict[str, Any]:
+        return _show(call, args, kind)
+
+    def list_all(call: Call, args: Args) -> dict[str, Any]:
+        return _list(call, kind)
+
+    return (
+        Operation(
+            (kind, "set"),
+            f"configure {what}; only the given fields change",
+            effect="config",
+            params=(TARGET_FLAG, *params_of(fields), UNSET),
+            handler=set_channel,
+            text=report_text,
+            doc=doc,
+            examples=(example, (f"labd {kind} set -t pico --unset {unset}", f"clear {unset}")),
+        ),
+        Operation(
+            (kind, "rm"),
+            f"take {what} out of the lab; the target stays",
+            effect="config",
+            params=(TARGET_FLAG,),
+            handler=remove,
+            text=report_text,
+            examples=((f"labd {kind} rm -t pico", f"pico has no {kind} any more"),),
+        ),
+        Operation(
+            (kind, "show"),
+            f"how {what} is configured",
+            effect="observe",
+            params=(TARGET,),
+            handler=show,
+            text=show_text,
+            examples=((f"labd {kind} show pico", f"the {kind} channel of pico"),),
+        ),
+        Operation(
+            (kind, "list"),
+            f"the targets that have a {kind} channel",
+            effect="observe",
+            handler=list_all,
+            text=list_text,
+            examples=((f"labd {kind} list", "one line a target"),),
+        ),
+    )
+
+
+def _set(call: Call, args: Args, kind: str) -> dict[str, Any]:
+    fields = schema.SINGLE_CHANNELS[kind]
+    found = wish(call, args, fields)
+    if kind != "adb":
+        require_any(found, fields)
+    target = args.target
+    path = ("targets", target, kind)
+    report = Report(f"{target}.{kind}", target=target, channel=kind)
+
+    def change(data: dict[str, Any]) -> list[Any]:
+        from labd.lab.change import Add
+
+        report.begin("unchanged")
+        lab = lab_of(call, data)
+        table = lab.target(target)
+        check_host(call, data, found.values.get("host"))
+        if found.values.get("serial_interface") is not None:
+            lab.resolve_interface(target, found.values["serial_interface"], call)
+        if kind in table:
+            return list(merged(path, table[kind], found, report))
+        if found.clear and not found.values:
+            lab.channel(target, kind)  # raises: there is nothing to clear
+        needed = NEEDED.get(kind)
+        if needed and needed not in found.values:
+            raise Usage(f"{target}.{kind} is not configured yet and needs {fields[needed].flags[-1]}")
+        report.add(found.values)
+        return [Add(path, found.values)]
+
+    edit(call, change)
+    return report.data()
+
+
+def _remove(call: Call, args: Args, kind: str) -> dict[str, Any]:
+    target = args.target
+    report = Report(f"{target}.{kind}", target=target, channel=kind)
+
+    def change(data: dict[str, Any]) -> list[Any]:
+        from labd.lab.change import Remove
+
+        report.begin("removed")
+        lab_of(call, data).channel(target, kind)
+        return [Remove(("targets", target, kind))]
+
+    edit(call, change)
+    return report.data()
+
+
+def _show(call: Call, args: Args, kind: str) -> dict[str, Any]:
+    lab = call.lab()
+    holders = [name for name, table in lab.targets.items() if kind in table]
+    name = args.target
+    if name is None and len(holders) == 1:
+        name = holders[0]
+        call.note(f"target {name}, the only one with a {kind} channel")
+    elif name is None and lab.targets and not holders:
+        raise NotFound(f"no target of {lab.path} has a {kind} channel", hint=f"labd {kind} set -t TARGET --help")
+    name = lab.resolve_target(name, call)
+    return _facts(lab, name, kind)
+
+
+def _facts(lab: Any, name: str, kind: str) -> dict[str, Any]:
+    from labd.lab.redact import redacted
+
+    table = lab.channel(name, kind)
+    facts: dict[str, Any] = redacted({**table, "host": lab.host_of(name, table)})
+    return {"target": name, "channel": kind, **facts}
+
+
+def show_text(data: dict[str, Any], call: Call) -> str:
+    """`field<TAB>value`, one a line."""
+    from labd.operations.labedit import shown
+
+    return "\n".join(f"{key}\t{shown(value)}" for key, value in data.items() if key != "channel")
+
+
+def _list(call: Call, kind: str) -> dict[str, Any]:
+    lab = call.lab()
+    found = [_facts(lab, name, kind) for name, table in lab.targets.items() if kind in table]
+    if not found:
+        call.note(f"no target of {lab.path} has a {kind} channel; labd {kind} set -t TARGET makes one")
+    return {"channels": found}
+
+
+def list_text(data: dict[str, Any], call: Call) -> str | None:
+    """`TARGET<TAB>@HOST  fields`, one line a target."""
+    rows = []
+    for entry in data["channels"]:
+        fields = {key: value for key, value in entry.items() if key not in ("target", "channel")}
+        rows.append(f"{entry['target']}\t@{entry['host']}{fields_text(fields)}")
+    return "\n".join(rows) or None
