@@ -23,10 +23,11 @@ FILLERS = frozenset(
 
 #: What people of the field call things, and the words of the table.
 SYNONYMS = {
-    "reboot": ("cycle", "power"), "restart": ("cycle", "restart"), "reset": ("reset", "cycle"), "turn": ("power",),
+    "reboot": ("cycle",), "restart": ("cycle",), "reset": ("cycle",), "turn": ("power",),
     "switch": ("power",), "plug": ("helper", "power"), "shelly": ("shellyplug",), "outlet": ("power", "helper"),
     "uart": ("serial",), "console": ("serial",), "terminal": ("serial",), "tty": ("serial",), "port": ("serial",),
-    "read": ("log", "show"), "output": ("log",), "capture": ("watch",), "record": ("watch", "log"),
+    "read": ("log", "show"), "output": ("log",), "print": ("log",), "said": ("log",),
+    "capture": ("watch",), "record": ("watch", "log"),
     "type": ("send",), "write": ("send",), "keystroke": ("send",), "keyboard": ("hid",), "mouse": ("hid",),
     "screen": ("video",), "screenshot": ("video", "shot"), "camera": ("video",), "hdmi": ("video",),
     "android": ("adb",), "tablet": ("adb",), "phone": ("adb",), "tftp": ("netboot",), "pxe": ("netboot",),
@@ -74,7 +75,7 @@ def _param(param: Param) -> dict[str, Any]:
 
 
 def search(table: list[dict[str, Any]], words: list[str]) -> list[dict[str, Any]]:
-    """The operations that fit the words, best first: how many words fit counts before how well each does."""
+    """The operations that fit the words, best first; what does not run yet comes after its equals."""
     wanted = [word for word in words if word not in FILLERS] or words
     scored = []
     for place, entry in enumerate(table):
@@ -88,22 +89,23 @@ def search(table: list[dict[str, Any]], words: list[str]) -> list[dict[str, Any]
         tokens = {name: set(_words(text)) for name, text in fields.items()}
         points = [_points(word, tokens) for word in wanted]
         if any(points):
-            scored.append((-sum(1 for p in points if p), -sum(points), bool(entry["missing"]), place, entry))
-    return [entry for *_, entry in sorted(scored, key=lambda row: row[:4])]
+            share = sum(1 for p in points if p) / len(points)
+            scored.append((-sum(points) * (0.5 + share / 2), bool(entry["missing"]), place, entry))
+    return [entry for *_, entry in sorted(scored, key=lambda row: row[:3])]
 
 
 def _points(word: str, tokens: dict[str, set[str]]) -> float:
-    """What one word of the question is worth: exact and by stem in full, by a synonym half."""
-    best = 0.0
-    for spelled, factor in (
-        (word, 1.0),
-        (_stem(word), 0.9),
-        *((other, 0.5) for other in SYNONYMS.get(_stem(word), ())),
-    ):
-        for field, weight in WEIGHTS:
-            if any(token == spelled or (len(spelled) > 3 and token.startswith(spelled)) for token in tokens[field]):
-                best = max(best, weight * factor)
-    return best
+    """What one word of the question is worth: itself or its stem in full, or what else it is called in part."""
+    others = sum(_weight(other, tokens) for other in SYNONYMS.get(word, SYNONYMS.get(_stem(word), ())))
+    return max(_weight(word, tokens), 0.9 * _weight(_stem(word), tokens), 0.4 * others)
+
+
+def _weight(word: str, tokens: dict[str, set[str]]) -> int:
+    """The weight of the best field that has the word, or a longer one that starts with it."""
+    for field, weight in WEIGHTS:
+        if any(token == word or (len(word) > 3 and token.startswith(word)) for token in tokens[field]):
+            return weight
+    return 0
 
 
 def _stem(word: str) -> str:
@@ -119,12 +121,12 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
-def near(table: list[dict[str, Any]], words: list[str]) -> list[str]:
-    """Operations whose words look like the ones asked for; the groups when none does. Never empty."""
+def near(table: list[dict[str, Any]], words: list[str]) -> tuple[bool, list[str]]:
+    """(True, operations whose words look like the ones asked for), or (False, all groups) when none does."""
     known = {word for entry in table for word in _words(entry["path"])}
     alike = {hit for word in words for hit in nearest(word, sorted(known))}
     paths = [entry["path"] for entry in table if alike & set(_words(entry["path"]))]
-    return paths[:10] or sorted({entry["path"].split(" ")[0] for entry in table})
+    return (True, paths[:12]) if paths else (False, list(dict.fromkeys(entry["path"].split(" ")[0] for entry in table)))
 
 
 def _commands(call: Call, args: Args) -> Any:
@@ -148,7 +150,8 @@ def _commands(call: Call, args: Args) -> Any:
         raise Usage("--search needs words, like: --search power cycle", hint="labd commands")
     found = search(table, wanted)
     if not found:
-        return {"search": wanted, "operations": [], "near": near(table, wanted)}
+        alike, paths = near(table, wanted)
+        return {"search": wanted, "operations": [], "alike": alike, "near": paths}
     return {"search": wanted, "operations": found}
 
 
@@ -175,7 +178,8 @@ def _text(data: Any, call: Call) -> str:
 
     if not data["operations"]:
         listed = "\n".join(f"  labd {path}" for path in data["near"])
-        return f"no command is about {' '.join(data['search'])}; nearest:\n{listed}\nall of them: labd commands"
+        what = "what looks like it" if data["alike"] else "nothing looks like it; what there is"
+        return f"no command is about {' '.join(data['search'])}; {what}:\n{listed}\nall of them: labd commands"
     most = 12 if "search" in data else len(data["operations"])
     rows: list[tuple[str, ...]] = [
         (f"labd {entry['path']}", entry["summary"] + (" (not in this version)" if entry["missing"] else ""))
