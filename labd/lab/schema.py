@@ -1,11 +1,16 @@
 """Every key that a lab file may hold, in one table: type, range, meaning, the flag that sets it.
 
-Validation, the parameters of every `set` verb and the documentation are made from it. Data only: no rule here.
+Validation, the parameters of every `set` verb and the documentation are made from it. Data only: no rule here. Light: the
+verbs of `serial` are made from it.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
 from labd.lab.model import EOLS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Policy levels from the strictest to the most permissive (design section 7).
 POLICY_LEVELS = ("help", "observe", "config", "simulated", "bench")
