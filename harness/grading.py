@@ -31,7 +31,7 @@ def judge(directory: Path) -> Verdict:
     if not policy.valid:
         return Verdict(name, policy.verdict or "harness_error", why)
     found = _ask(name, directory)
-    if policy.verdict is None or found.verdict == policy.verdict:
+    if policy.verdict is None:
         return found
     return Verdict(found.grader, policy.verdict, why, found.checks, found.traps)
 

@@ -1,0 +1,154 @@
+"""`labd-eval` as its users meet it: whole processes, their streams and exit codes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.conftest import DEADLINE_S, wait_until
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("list", "check", "run", "loopback", "grade", "report")
+
+
+class Told:
+    """What one call said."""
+
+    def __init__(self, ended: "subprocess.CompletedProcess[str]") -> None:
+        self.code, self.out, self.err = ended.returncode, ended.stdout, ended.stderr
+
+
+def start(*words: str, cwd: Path) -> "subprocess.Popen[str]":
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-m", "harness.cli", *words], cwd=cwd, env=env, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+
+
+def call(*words: str, cwd: Path) -> Told:
+    child = start(*words, cwd=cwd)
+    out, err = child.communicate(timeout=6 * DEADLINE_S)
+    return Told(subprocess.CompletedProcess(words, child.returncode, out, err))
+
+
+def test_without_words_it_says_how_it_is_used(tmp_path: Path) -> None:
+    told = call(cwd=tmp_path)
+    assert (told.code, told.err) == (0, "")
+    assert all(command in told.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(tmp_path: Path, command: str) -> None:
+    told = call(command, "--help", cwd=tmp_path)
+    assert told.code == 0
+    assert f"labd-eval {command}" in told.out.partition("examples:")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["rnu"], 2, ["'rnu'", "run"]),
+        (["run", "--agnet", "noop"], 2, ["--agnet", "--agent"]),
+        (["run", "--agent", "no-op"], 4, ["no-op", "noop", "labd-eval list"]),
+        (["run", "--scenario", "C22"], 4, ["C22", "C2", "labd-eval list"]),
+        (["run", "--lane", "virtual"], 2, ["virtual", "loopback"]),
+        (["run", "--jobs", "0"], 2, ["0"]),
+        (["run", "--jobs", "2", "--jobs", "3"], 2, ["--jobs", "twice"]),
+        (["run", "--all", "--agent", "noop"], 2, ["--all", "--agent"]),
+        (["run", "--scenario", "S8"], 2, ["executed"]),
+        (["run", "--resume", "nothing"], 4, ["nothing"]),
+        (["run", "--resume", "x", "--agent", "noop"], 2, ["--resume"]),
+        (["report"], 2, ["RUN"]),
+        (["report", "latest"], 4, ["latest"]),
+        (["list", "extra"], 2, ["extra"]),
+    ],
+)
+def test_a_mistake_gets_a_code_the_word_and_what_was_meant(
+    tmp_path: Path, words: list[str], code: int, says: list[str]
+) -> None:
+    told = call(*words, cwd=tmp_path)
+    assert (told.code, told.out) == (code, "")
+    assert all(word in told.err for word in says), told.err
+    assert "Traceback" not in told.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_under_json_a_mistake_is_one_object(tmp_path: Path) -> None:
+    told = call("run", "--agent", "refrence", "--json", cwd=tmp_path)
+    error = json.loads(told.err)["error"]
+    assert (told.code, error["code"], error["near"]) == (4, "not_found", ["reference"])
+    assert "no agent" in error["message"]
+
+
+def test_the_list_tells_scenarios_and_agents_also_to_programs(tmp_path: Path) -> None:
+    told = call("list", cwd=tmp_path)
+    assert re.search(r"^C1 +config +core +\S", told.out, re.MULTILINE)
+    assert "hand-edit" in told.out
+    data = json.loads(call("list", "--lane", "loopback", "--json", cwd=tmp_path).out)
+    assert {scenario["lane"] for scenario in data["scenarios"]} == {"loopback"}
+    assert data["agents"][0]["name"] == "reference"
+
+
+def test_a_run_ends_with_0_when_all_ended_as_expected_and_leaves_its_report(subject: Path, tmp_path: Path) -> None:
+    told = call("run", "--agent", "noop", "--scenario", "C2,c5", cwd=tmp_path)
+    assert told.code == 0, told.err
+    assert re.search(r"^C2 +config +fail$", told.out, re.MULTILINE)
+    assert "[2/2]" in told.err
+    (directory,) = (tmp_path / "runs").iterdir()
+    page = (directory / "report.md").read_text()
+    assert "| C2 | config | fail |" in page
+    assert "2/2 (34–100 %)" in page
+    assert json.loads((directory / "report.json").read_text())["as_expected"] is True
+
+
+def test_a_run_ends_with_1_when_something_was_not_as_expected_and_says_what(subject: Path, tmp_path: Path) -> None:
+    told = call("run", "--scenario", "C2", "--json", "--quiet", cwd=tmp_path)
+    data = json.loads(told.out)
+    assert (told.code, told.err) == (1, "")
+    assert data["trials"][0]["verdict"] == "fail"
+    assert data["trials"][0]["failed_checks"]
+    again = call("report", "latest", cwd=tmp_path)
+    assert again.code == 0
+    assert "C2.cold.reference.1: fail" in again.out
+    assert json.loads(call("report", "latest", "--json", cwd=tmp_path).out) == data
+
+
+def test_grading_again_changes_nothing_and_ends_as_the_run_did(subject: Path, tmp_path: Path) -> None:
+    call("run", "--agent", "controls", "--scenario", "C2", cwd=tmp_path)
+    (directory,) = (tmp_path / "runs").iterdir()
+    before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    told = call("grade", directory.name, cwd=tmp_path)
+    assert told.out.startswith("5 bundles graded, 0 verdicts changed\n")
+    assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with(subject: Path, tmp_path: Path) -> None:
+    honest = subject.read_text()
+    subject.write_text("#!/bin/sh\nsleep 600\n")
+    child = start("run", "--all", "--scenario", "C2", "--jobs", "1", cwd=tmp_path)
+    runs = tmp_path / "runs"
+    wait_until("the run's log", lambda: list(runs.glob("*/log.jsonl")))
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=3 * DEADLINE_S)
+    assert child.returncode == 130, err
+    assert "not_run" in out
+    assert "--resume" in err
+    (directory,) = runs.iterdir()
+    assert not list(directory.glob("trials/*reference*"))
+    assert not list(directory.glob("trials/.partial*"))
+
+    subject.write_text(honest)
+    told = call("run", "--resume", "latest", cwd=tmp_path)
+    assert (directory / "trials" / "C2.cold.reference.1" / "trial.json").exists(), told.err
+    assert list(runs.iterdir()) == [directory]
+
+
+def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
+    script = f"'{sys.executable}' -m harness.cli list --json | head -c 10"
+    ended = subprocess.run(["/bin/sh", "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
+                           capture_output=True, timeout=DEADLINE_S, check=False)  # fmt: skip
+    assert (len(ended.stdout), ended.stderr) == (10, b"")
