@@ -28,6 +28,7 @@ from typing import Any
 from .wire import Damage, Wire
 
 LOOK_S = 0.02
+IDLE_LOOK_S = 0.2  # while the wire itself would notice the end
 
 
 class Pty:
@@ -45,12 +46,14 @@ class Pty:
     @property
     def is_open(self) -> bool:
         """Whether somebody has the node open right now."""
-        return not any(events & select.POLLHUP for _, events in self._poll.poll(0))
+        events = self._poll.poll(0)
+        return not events or not events[0][1] & select.POLLHUP
 
     @property
-    def has_input(self) -> bool:
-        """Whether an opener, perhaps gone by now, wrote something that was not taken yet."""
-        return any(events & select.POLLIN for _, events in self._poll.poll(0))
+    def was_used(self) -> bool:
+        """Whether it is open, or an opener that is gone by now wrote something that was not taken yet."""
+        events = self._poll.poll(0)
+        return not events or bool(events[0][1] & select.POLLIN) or not events[0][1] & select.POLLHUP
 
     def flush(self) -> bool:
         """Forget what an opener left unread. False when its exclusive lock outlived it and keeps everybody out."""
@@ -119,11 +122,12 @@ class Cable:
         self.to_dut.attach(near if self._opened else None, self.far.master)
 
     def _look(self) -> None:
-        self._tick = self._loop.call_later(LOOK_S, self._look)
+        watched = self._opened and self.to_dut.watching
+        self._tick = self._loop.call_later(IDLE_LOOK_S if watched else LOOK_S, self._look)
         if self._opened and not self._near_open():
             # Seen here only while the wire is busy with the last bytes that the opener wrote; those still travel.
             self._flush_near()
-        elif not self._opened and self.near is not None and (self.near.is_open or self.near.has_input):
+        elif not self._opened and self.near is not None and self.near.was_used:
             self._opened = True
             self.to_dut.attach(self.near.master, self.far.master)
             self._on_port("opened")
@@ -134,6 +138,12 @@ class Cable:
         self._opened = False
         self._flush_near()
         self._on_port("closed")
+        self._soon()
+
+    def _soon(self) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = self._loop.call_later(LOOK_S, self._look)
 
     def _flush_near(self) -> None:
         if self.near is not None and not self.near.flush() and self.link is not None:
@@ -170,6 +180,7 @@ class Cable:
         if self._opened:
             self._opened = False
             self._on_port("closed")
+            self._soon()
 
     def replug(self) -> str:
         """The adapter comes back under another node, which the symlink follows. Returns the node's path."""

@@ -15,6 +15,7 @@ from . import shell
 from .discipline import Discipline, Event
 from .dutmodel import Act, After, Dut, Respond, State
 from .flood import Flood
+from .memory import Memory
 from .port import Port
 from .record import Record
 from .template import Lookup, Template
@@ -35,10 +36,9 @@ class Board:
 
     def __init__(self, dut: Dut, record: Record, clock: Callable[[], float]) -> None:
         self.dut = dut
-        self.boots = 0
+        self.memory = Memory(dut, clock)
         self.lost_input = 0
         self.state: State | None = None
-        self.flood: Flood | None = None
         self._record = record
         self._clock = clock
         self._port: Port | None = None
@@ -49,13 +49,7 @@ class Board:
         self._poll: asyncio.TimerHandle | None = None
         self._life: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
-        self._saved = dict(dut.env)
-        self._env = dict(dut.env)
-        self._variables = dict(dut.variables)
-        self._born = 0.0
         self._touched = 0.0
-        self._line = ""
-        self._status = 0
 
     # -- power --------------------------------------------------------------------------------------------------
 
@@ -87,9 +81,9 @@ class Board:
         for task in self._later:
             task.cancel()
         self._later.clear()
-        if self.flood is not None:
+        if self.memory.flood is not None:
             self._flood("stop")
-            self.flood = None
+            self.memory.flood = None
         self._fifo.clear()
         self._events = asyncio.Queue()
         self._tty.reset()
@@ -165,51 +159,13 @@ class Board:
             return
         raise _Interrupted
 
-    # -- values -------------------------------------------------------------------------------------------------
-
-    @property
-    def uptime(self) -> float:
-        """Seconds since the last boot."""
-        return self._clock() - self._born
-
-    def _look(self, name: str, arg: str) -> object:
-        if name in self._variables:
-            return self._variables[name]
-        if name == "text":
-            return self.dut.texts[arg].render(self._look)
-        if name == "env":
-            return self._env.get(arg, "") if arg else "\n".join(f"{k}={v}" for k, v in sorted(self._env.items()))
-        flood = self.flood
-        values: dict[str, object] = {
-            "line": self._line,
-            "word": (self._line.split() or [""])[0],
-            "boots": self.boots,
-            "uptime": f"{self.uptime:.2f}",
-            "kernel_time": f"{self.uptime:12.6f}",
-            "status": self._status,
-            "sent": flood.sent if flood else 0,
-            "rate_now": (flood.rate or "full speed") if flood else 0,
-        }
-        return values[name]
-
-    def _with(self, extra: dict[str, object]) -> Lookup:
-        def look(name: str, arg: str) -> object:
-            if name == "env" and arg in extra:
-                return self._env.get(str(extra[arg]), "")
-            if name not in extra:
-                return self._look(name, arg)
-            value = extra[name]
-            return format(value, arg) if arg and isinstance(value, int) else value
-
-        return look
-
     # -- life ---------------------------------------------------------------------------------------------------
 
     async def _live(self) -> None:
         while True:
             self._boot()
             try:
-                await self._print(self.dut.banner, self._look)
+                await self._print(self.dut.banner, self.memory.look)
                 name = self.dut.start
                 while True:
                     name = await self._in_state(self.dut.states[name])
@@ -219,42 +175,39 @@ class Board:
     def _boot(self) -> None:
         self._stop_all()
         self._tty.mode = "mute"
-        self.boots += 1
-        self._born = self._touched = self._clock()
-        self._variables = dict(self.dut.variables)
-        self._env = dict(self._saved)
-        self._status = 0
+        self.memory.boot()
+        self._touched = self._clock()
 
     def _enter(self, state: State) -> None:
         self.state = state
-        self._record.add("state", state=state.name, boots=self.boots)
+        self._record.add("state", state=state.name, boots=self.memory.boots)
         if state.mode != self._tty.mode:
             self._tty.reset()
         if state.mode != "line":
             self._events = asyncio.Queue()
         self._tty.mode, self._tty.echo = state.mode, state.echo
         self._interrupt.clear()
-        if self.flood is not None:
+        if self.memory.flood is not None:
             self._flood("stop")
-        self.flood = None
+        self.memory.flood = None
         if state.flood is not None and self._port is not None:
             spec = state.flood
-            self.flood = Flood(
-                self._port, spec.line, self._look, self.dut.eol, spec.rate, spec.first, lambda: self.uptime
+            self.memory.flood = Flood(
+                self._port, spec.line, self.memory.look, self.dut.eol, spec.rate, spec.first, lambda: self.memory.uptime
             )
 
     async def _in_state(self, state: State) -> str:
         """Live in `state`; returns the name of the next one."""
         self._enter(state)
         try:
-            await self._print(state.enter, self._look, state.line_ms)
+            await self._print(state.enter, self.memory.look, state.line_ms)
         except _Interrupted:
             self._interrupt.clear()
         if state.then is not None:
             return state.then
         if state.countdown is not None:
             return await self._count_down(state)
-        await self._print(state.prompt, self._look)
+        await self._print(state.prompt, self.memory.look)
         if state.flood is not None and state.flood.start:
             self._flood("start")
         timers = [[self._clock() + after.ms / 1000, 0] for after in state.after]
@@ -291,7 +244,7 @@ class Board:
                 continue
             timer[1] += 1
             timer[0] = now + after.ms / 1000
-            await self._print(after.print, self._with({"n": int(timer[1])}))
+            await self._print(after.print, self.memory.look_with({"n": int(timer[1])}))
             if (goto := self._act(after.act)) is not None:
                 return goto
         return None
@@ -299,15 +252,15 @@ class Board:
     async def _count_down(self, state: State) -> str:
         spec = state.countdown
         assert spec is not None
-        seconds = spec.seconds.render(self._look).strip()
+        seconds = spec.seconds.render(self.memory.look).strip()
         for left in range(int(seconds) if seconds.lstrip("-").isdigit() else 0, 0, -1):
-            await self._print(spec.text, self._with({"left": left}))
+            await self._print(spec.text, self.memory.look_with({"left": left}))
             try:
                 await asyncio.wait_for(self._events.get(), spec.tick_ms / 1000)
             except TimeoutError:
                 continue
             return spec.interrupt
-        await self._print(spec.text, self._with({"left": 0}))
+        await self._print(spec.text, self.memory.look_with({"left": 0}))
         return spec.goto
 
     def _act(self, act: Act) -> str | None:
@@ -332,7 +285,7 @@ class Board:
             self._interrupt.clear()
             found, goto = None, None
         if goto is None and state.mode == "line" and (found is None or found.prompt) and event.kind != "eof":
-            await self._print(state.prompt, self._look)
+            await self._print(state.prompt, self.memory.look)
         return goto
 
     async def _answer(self, state: State, text: str) -> tuple[Respond | None, str | None]:
@@ -340,54 +293,44 @@ class Board:
             return await self._command(state, text if state.mode == "key" else text.strip())
         found = None
         for joint, command in shell.split(text):
-            if (joint == "&&" and self._status) or (joint == "||" and not self._status):
+            if (joint == "&&" and self.memory.status) or (joint == "||" and not self.memory.status):
                 continue
-            expanded = shell.expand(command, lambda name: self._parameter(name))
+            expanded = shell.expand(command, self.memory.parameter)
             found, goto = await self._command(state, expanded)
             if goto is not None:
                 return found, goto
         return found, None
 
-    def _parameter(self, name: str) -> str:
-        return str(self._status) if name == "?" else self._env.get(name, "")
-
     async def _command(self, state: State, line: str) -> tuple[Respond | None, str | None]:
-        self._line = line
+        self.memory.line = line
         for spec in state.respond:
             match = spec.match.fullmatch(line)
             if match is None:
                 continue
             groups: dict[str, object] = {str(n): match[n] or "" for n in range(spec.match.groups + 1)}
             groups.update({name: value or "" for name, value in match.groupdict().items()})
-            look = self._with(groups)
-            if spec.when_env and spec.when_env.render(look) not in self._env:
+            look = self.memory.look_with(groups)
+            if spec.when_env and spec.when_env.render(look) not in self.memory.env:
                 continue
             return spec, await self._respond(spec, look)
         if line and line not in ("\x03", "\x04") and state.mode == "line":
-            self._status = 127
-            await self._print(state.unknown, self._with({"0": line}))
+            self.memory.status = 127
+            await self._print(state.unknown, self.memory.look_with({"0": line}))
         return None, None
 
     async def _respond(self, spec: Respond, look: Lookup) -> str | None:
         if spec.delay_ms:
             await self._pause(spec.delay_ms)
-        for name, value in spec.set:
-            self._variables[name] = value.render(look)
-        for key, value in spec.setenv:
-            self._env[key.render(look)] = value.render(look)
-        if spec.unsetenv:
-            self._env.pop(spec.unsetenv.render(look), None)
-        if spec.saveenv:
-            self._saved = dict(self._env)
+        self.memory.store(spec, look)
         rate = spec.flood_rate.render(look)
-        if self.flood is not None and rate.isdigit():
-            self.flood.rate = int(rate)
+        if self.memory.flood is not None and rate.isdigit():
+            self.memory.flood.rate = int(rate)
         if spec.flood == "stop":
             self._flood("stop")
         await self._print(spec.reply, look, spec.line_ms)
         if spec.flood == "start":
             self._flood("start")
-        self._status = spec.status
+        self.memory.status = spec.status
         if spec.followup.texts:
             texts = [text.render(look) for text in spec.followup.texts]
             task = asyncio.get_running_loop().create_task(self._follow(texts, spec.followup.after_ms))
@@ -401,7 +344,7 @@ class Board:
             self._send(self._encode(text))
 
     def _flood(self, what: str) -> None:
-        flood = self.flood
+        flood = self.memory.flood
         if flood is None or flood.running == (what == "start"):
             return
         flood.start() if what == "start" else flood.stop()

@@ -73,11 +73,11 @@ A reboot counts `boots` up, forgets `set` and unsaved `setenv`, and starts over 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import include
 from .dutmodel import Act, After, Countdown, Dut, FloodSpec, Followup, Line, Respond, State
 from .strict import DutFileError, Table, near
 from .template import EMPTY, Template, TemplateError, compile_template
@@ -86,7 +86,6 @@ BUILTINS = frozenset(
     ["line", "word", "env", "text", "boots", "uptime", "kernel_time", "status", "sent", "rate_now"],
 )
 MAIN = "main"
-DUTS = Path(__file__).parent / "duts"
 _FORMAT = re.compile(r"0?\d*d?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -287,46 +286,11 @@ def load(path: str | Path, settings: Mapping[str, str] | None = None, *, name: s
     is no error here: `Dut.needs` lists it.
     """
     path = Path(path)
-    return parse(_read(path, ()), str(path), name or path.stem, settings or {})
 
+    def check(data: dict[str, Any], included: Path) -> None:
+        parse(data, str(included), included.stem, {})
 
-def _read(path: Path, within: tuple[Path, ...]) -> dict[str, Any]:
-    """The file's data, with what it includes underneath."""
-    try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DutFileError(str(path), "", f"is not TOML: {error}") from None
-    if "include" not in data:
-        return data
-    what = data.pop("include")
-    base = _included(path, what)
-    if base is None:
-        raise DutFileError(str(path), "include", f"no board {what!r}", near(str(what), _built_in()))
-    if base.resolve() in (*within, path.resolve()):
-        raise DutFileError(str(path), "include", f"{what!r} includes this file")
-    below = _read(base, (*within, path.resolve()))
-    parse(below, str(base), base.stem, {})  # so that its errors name it, not this file
-    return _joined(below, data)
-
-
-def _built_in() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(DUTS.glob("*.toml"))}
-
-
-def _included(path: Path, what: object) -> Path | None:
-    if not isinstance(what, str):
-        return None
-    found = _built_in().get(what)
-    beside = path.parent / what
-    return found or (beside if beside.is_file() else None)
-
-
-def _joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    out = {**below, **above}
-    for key in ("variables", "texts", "states"):
-        if isinstance(below.get(key), dict) and isinstance(above.get(key), dict):
-            out[key] = {**below[key], **above[key]}
-    return out
+    return parse(include.read(path, check), str(path), name or path.stem, settings or {})
 
 
 def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str]) -> Dut:

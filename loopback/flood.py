@@ -49,26 +49,31 @@ class Flood:
             self._task.cancel()
             self._task = None
 
-    def _pattern(self) -> tuple[bytes, Callable[[int, float], tuple[object, ...]]]:
-        """The line as a %-pattern, which formats ten times faster than the template, and its arguments."""
-        out: list[str] = []
-        names: list[str] = []
+    def _compiled(self) -> Callable[[range, float], bytes]:
+        """Many lines at once: one %-format of the whole batch is ten times faster than a template a line."""
+        pieces: list[str | None] = []  # None: the time, which is one for a batch
+        counts = 0
         for part in self._line.parts:
             if isinstance(part, str):
-                out.append(part.replace("%", "%%"))
-            elif part.name == "n":
-                out.append(f"%{part.arg.rstrip('d')}d")
-                names.append("n")
+                pieces.append(part.replace("%", "%%"))
             elif part.name == "t":
-                out.append("%12.6f")
-                names.append("t")
+                pieces.append(None)
+            elif part.name == "n":
+                pieces.append(f"%{part.arg.rstrip('d')}d")
+                counts += 1
             else:
-                out.append(str(self._lookup(part.name, part.arg)).replace("%", "%%"))
-        text = "".join(out).rstrip("\n") + self._eol
-        return text.encode(), lambda n, t: tuple(n if name == "n" else t for name in names)
+                pieces.append(str(self._lookup(part.name, part.arg)).replace("%", "%%"))
+
+        def lines(numbers: range, now: float) -> bytes:
+            pattern = "".join(f"{now:12.6f}" if piece is None else piece for piece in pieces)
+            pattern = pattern.rstrip("\n") + self._eol
+            values = numbers if counts == 1 else [number for number in numbers for _ in range(counts)]
+            return ((pattern * len(numbers)) % tuple(values)).encode()
+
+        return lines
 
     async def _run(self) -> None:
-        pattern, arguments = self._pattern()
+        lines = self._compiled()
         loop = asyncio.get_running_loop()
         began, done, rate = loop.time(), 0, self.rate
         while True:
@@ -77,9 +82,7 @@ class Flood:
             count = BATCH if not rate else int((loop.time() - began) * rate) - done
             if count > 0:
                 count = min(count, 4 * BATCH)
-                now = self._uptime()
-                numbers = range(self.next, self.next + count)
-                self._port.write(b"".join([pattern % arguments(n, now) for n in numbers]))
+                self._port.write(lines(range(self.next, self.next + count), self._uptime()))
                 self.next += count
                 self.sent += count
                 done += count

@@ -6,8 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from .dutfile import DUTS, load
+from .dutfile import load
 from .dutmodel import Dut
+from .include import built_in
 from .strict import near
 
 
@@ -23,12 +24,12 @@ class NoSuchDut(Exception):
 
 def names() -> list[str]:
     """The built-in boards."""
-    return sorted(path.stem for path in DUTS.glob("*.toml"))
+    return sorted(built_in())
 
 
 def titles() -> dict[str, str]:
     """The built-in boards with their titles."""
-    return {name: tomllib.loads((DUTS / f"{name}.toml").read_text("utf-8"))["title"] for name in names()}
+    return {name: tomllib.loads(path.read_text("utf-8"))["title"] for name, path in built_in().items()}
 
 
 def _is_path(name: str) -> bool:
@@ -40,7 +41,7 @@ def find(name: str, settings: Mapping[str, str] | None = None) -> Dut:
 
     Raises NoSuchDut, DutFileError.
     """
-    path = Path(name) if _is_path(name) else DUTS / f"{name}.toml"
-    if not path.is_file() or (not _is_path(name) and name not in names()):
+    path = Path(name) if _is_path(name) else built_in().get(name)
+    if path is None or not path.is_file():
         raise NoSuchDut(name)
     return load(path, settings)

@@ -90,7 +90,7 @@ class Player:
 
     def _port_changed(self, what: str) -> None:
         self._record.add("port", state=what)
-        if what == "opened" and (self._dut.boot == "each-open" or self._board.boots == 0):
+        if what == "opened" and (self._dut.boot == "each-open" or self._board.memory.boots == 0):
             self._board.power_off()
             if self._boot is not None:
                 self._boot.cancel()
@@ -147,7 +147,7 @@ class Player:
                 self._board.power_off()
             if request["power"] in ("on", "cycle"):
                 self._board.power_on()
-            return {"power": request["power"], "boots": self._board.boots}
+            return {"power": request["power"], "boots": self._board.memory.boots}
         return {"fault": request["fault"], **self._fault(request)}
 
     def _fault(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -181,13 +181,13 @@ class Player:
 
     def stats(self) -> dict[str, Any]:
         """Everything countable."""
-        board, flood = self._board, self._board.flood
+        board, memory, flood = self._board, self._board.memory, self._board.memory.flood
         return {
             **({} if self._cable is None else self._cable.stats()),
             "powered": board.powered,
-            "boots": board.boots,
+            "boots": memory.boots,
             "state": None if board.state is None else board.state.name,
-            "uptime_s": round(board.uptime, 3) if board.powered else None,
+            "uptime_s": round(memory.uptime, 3) if board.powered else None,
             "cpu_s": round(time.process_time(), 4),
             "lost_input": board.lost_input,
             "flood": None if flood is None else {"running": flood.running, "sent": flood.sent, "next": flood.next},

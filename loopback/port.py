@@ -50,7 +50,7 @@ class Port(asyncio.Protocol):
         await self._room.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         self._received(data)

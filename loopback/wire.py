@@ -24,6 +24,7 @@ from dataclasses import dataclass
 QUANTUM_S = 0.004  # a burst: short enough that a typed key is not felt as late, long enough to cost little
 LATE_S = 0.5  # a process that was stopped for longer does not catch up
 UNPACED_READ = 65536
+UNPACED_READS = 16  # a wake-up; a PTY gives 4 KiB at most in one read
 
 
 @dataclass
@@ -154,6 +155,11 @@ class Wire:
     # -- bytes --------------------------------------------------------------------------------------------------
 
     @property
+    def watching(self) -> bool:
+        """Whether a hang-up of the source would be noticed at once."""
+        return self._reading
+
+    @property
     def _holds(self) -> bool:
         return self._hold or not self.byte_s
 
@@ -173,14 +179,18 @@ class Wire:
         return data
 
     def _readable(self) -> None:
-        data = self._take()
-        if not data:
-            return
         if self.byte_s:
-            self._send(data, max(self._loop.time(), self._free))
-        else:
+            if data := self._take():
+                self._send(data, max(self._loop.time(), self._free))
+            return
+        for _ in range(UNPACED_READS):
+            data = self._take()
+            if not data:
+                return
             self._arrive_now(data)
-            self._listen()
+            if self._backlog:
+                self._listen()
+                return
 
     def _send(self, data: bytes, start: float) -> None:
         self._free = start + len(data) * self.byte_s
