@@ -1,4 +1,4 @@
-"""Which segments of a journal may go: by size, by age. Deletes whole segments, oldest first, never the current one.
+"""Which segments of a journal may go: by size, by age. Deletes whole segments, oldest first, never the newest bytes.
 
 Owned by `labd.journal.Journal`. Offsets and line numbers of what stays never change; each eviction is told.
 """
@@ -42,7 +42,8 @@ class Keeper:
         total = sum(sizes)
         dropped = 0
         why = ""
-        while len(found) > 1:
+        least = 2 if stream.end == stream.base else 1  # the last bytes stay: their record knows the line's number
+        while len(found) > least:
             last_ns = _last_wall_ns(stream.directory, found[0])
             if self.keep_bytes is not None and total + stream.segment_bytes > self.keep_bytes:
                 why = "size"

@@ -37,18 +37,18 @@ _RECORDS_AT_ONCE = 2048
 class Segment:
     """One segment as it was when it was opened or last measured. Raises FileNotFoundError if it was evicted."""
 
-    __slots__ = ("_idx", "_raw", "_whole", "base", "count", "end", "tail")
+    __slots__ = ("_idx", "_raw", "_whole", "base", "count", "end", "sealed", "tail")
 
     def __init__(self, directory: str, base: int) -> None:
         self.base = base
+        self.sealed = False
         self._idx = -1
         self._raw = os.open(raw_path(directory, base), os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._idx = os.open(idx_path(directory, base), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            # The writer makes the index a moment after the raw file; an evicted one never comes back.
             if not os.path.exists(raw_path(directory, base)):
-                raise
+                raise  # evicted just now; else the index was lost, and the bytes are read without it
         self.measure()
 
     def __del__(self) -> None:
@@ -154,7 +154,10 @@ class StreamReader:
         """Look again; True if there are new bytes."""
         before = self.end
         for _ in range(16):
-            self.bases = bases(self.directory)
+            found = bases(self.directory)
+            if not found:
+                break  # not begun yet, or removed: what is open stays readable
+            self.bases = found
             try:
                 self._measure()
                 break
@@ -163,6 +166,10 @@ class StreamReader:
         return self.end != before
 
     def _measure(self) -> None:
+        for held in self._open.values():
+            if not held.sealed and held.base < self.bases[-1]:  # it was the current one; now it is complete
+                held.measure()
+                held.sealed = True
         while self.bases:
             last = self.segment(self.bases[-1], fresh=True)
             if last.count or len(self.bases) == 1:

@@ -213,13 +213,14 @@ class Stream:
         self._raw = self._idx = -1
 
     def _open(self, base: int) -> None:
-        raw = os.open(raw_path(self.directory, base), _OPEN, 0o600)
+        # The index first: readers look for raw files, and must find the index of each.
+        idx = os.open(idx_path(self.directory, base), _OPEN, 0o600)
         try:
-            self._idx = os.open(idx_path(self.directory, base), _OPEN, 0o600)
+            self._raw = os.open(raw_path(self.directory, base), _OPEN, 0o600)
         except OSError:
-            os.close(raw)
+            os.close(idx)
             raise
-        self._raw = raw
+        self._idx = idx
         self.base = base
         self._dir_dirty = True
 

@@ -54,7 +54,7 @@ dice = random.Random(seed)
 block = stream(journal.rx_end, 1 << 21)
 start = journal.rx_end
 while journal.rx_end - start < len(block) - 70000:
-    size = dice.choice((1, 17, 64, 700, 4096, 60000))
+    size = dice.choice((1, 17, 64, 700, 4096, 30000))
     at = journal.rx_end - start
     journal.rx(block[at : at + size], time.time_ns(), time.monotonic_ns())
     out.write(b"%d\\n" % journal.rx_end)

@@ -18,7 +18,8 @@ from labd.journal_read import LINE_MAX, Reader
 from tests.journal.parts import START, Board
 
 chunks = st.lists(
-    st.one_of(st.binary(min_size=1, max_size=40), st.text("ab\r\n", min_size=1, max_size=30).map(str.encode)), max_size=40
+    st.one_of(st.binary(min_size=1, max_size=40), st.text("ab\r\n", min_size=1, max_size=30).map(str.encode)),
+    max_size=40,
 )
 
 
