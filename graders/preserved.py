@@ -3,6 +3,7 @@
 Pure functions of two texts. Comments are found by reading TOML's strings properly, as a `#` in a string is none.
 """
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -48,20 +49,29 @@ def comments_kept(before: str, after: str, may_change: Sequence[str]) -> Check:
 
 
 def lines_kept(before: str, after: str, may_change: Sequence[str]) -> Check:
-    """Whether every line of the seed is still there, byte for byte and in order, but those that may change."""
+    """Whether every line of the seed is still there, byte for byte and in order, but those that may change.
+
+    Blank lines are not asked: one may go with the block that it set apart.
+    """
     free = [re.compile(pattern) for pattern in may_change]
-    kept = _lines(after)
-    at = 0
-    lost = []
-    for line in _lines(before):
-        if _any(free, line.rstrip("\r\n")):
-            continue
-        place = next((n for n in range(at, len(kept)) if _same_line(line, kept[n])), None)
-        if place is None:
-            lost.append(repr(line))
-        else:
-            at = place + 1
+    wanted = [line for line in _lines(before) if line.strip() and not _any(free, line.rstrip("\r\n"))]
+    lost = _lost(wanted, _lines(after))
     return Check("lines kept", not lost, f"changed or gone: {_some(lost)}" if lost else "every other line as it was")
+
+
+def _lost(wanted: list[str], there: list[str]) -> list[str]:
+    """Lines of `wanted` that are not in `there`, in order; none if all are. Which of several is a best guess."""
+    at = 0
+    for line in wanted:
+        place = next((n for n in range(at, len(there)) if _same_line(line, there[n])), None)
+        if place is None:
+            break
+        at = place + 1
+    else:
+        return []
+    ends = [line.rstrip("\r\n") if line == wanted[-1] and not line.endswith("\n") else line for line in there]
+    changes = difflib.SequenceMatcher(None, wanted, ends, autojunk=False).get_opcodes()
+    return [repr(line) for kind, low, high, *_ in changes if kind != "equal" for line in wanted[low:high]]
 
 
 def _lines(whole: str) -> list[str]:

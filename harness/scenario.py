@@ -18,6 +18,7 @@ from harness.scenario_schema import ScenarioError, check
 __all__ = ["CONTROL_NAMES", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill", "fixtures_dir",
            "lint", "load", "load_all", "scenarios_dir", "vocabulary"]  # fmt: skip
 
+SUBJECT = "labd"
 CONTROL_NAMES = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit")
 DEFAULT_TIMEOUT_S = 300.0
 
@@ -330,8 +331,11 @@ def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
     for where, steps in groups.items():
         for number, step in enumerate(steps):
             try:
-                if not step.prose and not step.shell and not shlex.split(step.run):
+                words = shlex.split(step.run) if not step.shell else ["sh"]
+                if not words:
                     yield f"{where}[{number}]", "an empty line"
+                elif step.prose and words[0] == SUBJECT:
+                    yield f"{where}[{number}]", "a command over several lines would be taken for an explanation"
             except ValueError as error:
                 yield f"{where}[{number}]", f"cannot be split into words: {error}"
 
