@@ -122,27 +122,28 @@ class Server:
         slots = trio.CapacityLimiter(PER_CONNECTION)
         async with trio.open_nursery() as nursery:
             while line := await peer.line(REQUEST_BYTES):
-                await slots.acquire_on_behalf_of(line)
-                nursery.start_soon(self._request, peer, line, slots)
+                try:
+                    request = json.loads(line)
+                    if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+                        raise ValueError("not a request object")
+                except (ValueError, RecursionError) as error:
+                    await peer.send(_error_line(None, -32700, f"parse error: {error}", {}))
+                    continue
+                if request["method"] in self.bench.internal:
+                    await self._answer(peer, request)
+                else:
+                    await slots.acquire_on_behalf_of(request_key := object())
+                    nursery.start_soon(self._in_slot, peer, request, slots, request_key)
             nursery.cancel_scope.cancel()
 
-    async def _request(self, peer: _Peer, line: bytes, slots: trio.CapacityLimiter) -> None:
+    async def _in_slot(self, peer: _Peer, request: dict[str, Any], slots: trio.CapacityLimiter, key: object) -> None:
         try:
-            request_id: Any = None
-            try:
-                request = json.loads(line)
-                if not isinstance(request, dict) or not isinstance(request.get("method"), str):
-                    raise ValueError("not a request object")
-                request_id = request.get("id")
-            except (ValueError, RecursionError) as error:
-                await peer.send(_error_line(None, -32700, f"parse error: {error}", {}))
-                return
-            await self._answer(peer, request, request_id)
+            await self._answer(peer, request)
         finally:
-            slots.release_on_behalf_of(line)
+            slots.release_on_behalf_of(key)
 
-    async def _answer(self, peer: _Peer, request: dict[str, Any], request_id: Any) -> None:
-        method, params = request["method"], request.get("params") or {}
+    async def _answer(self, peer: _Peer, request: dict[str, Any]) -> None:
+        method, params, request_id = request["method"], request.get("params") or {}, request.get("id")
         internal = self.bench.internal.get(method)
         try:
             if not isinstance(params, dict):

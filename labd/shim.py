@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import Popen
-    from typing import Any
+    from typing import Any, NoReturn
 
     import trio
 
@@ -135,6 +135,11 @@ def start_daemon(env: dict[str, str], runtime: str, log_path: str) -> Popen[byte
         )
     finally:
         os.close(log)
+
+
+def become_daemon(env: dict[str, str], runtime: str) -> NoReturn:
+    """Replace this process by the daemon, in the foreground."""
+    os.execve(sys.executable, [sys.executable, "-m", "labd.daemon", runtime], env)
 
 
 async def start_board(argv: list[str], cwd: str) -> trio.Process:

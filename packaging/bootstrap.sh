@@ -42,4 +42,6 @@ usable .venv/bin/python || { rm -rf .venv; "$python" -m venv .venv; }
 # A newer pip first: the start scripts that older ones write import `re`, half an interpreter start.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25'
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# Python 3.11 puts setuptools into each environment, and with it a start-up hook that nothing here uses.
+.venv/bin/python -m pip uninstall --quiet --yes setuptools 2>/dev/null || true
 touch "$stamp"

@@ -6,11 +6,11 @@ import os
 
 from labd import paths
 from labd.errors import Busy, LabdError, NotFound, Unreachable, nearest
-from labd.operations.model import Answer, Operation, Param
+from labd.operations.model import Operation, Param
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from labd.call import Call
     from labd.operations.model import Args
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 STOP_SECONDS = 12.0
 
 
-def run_daemon(call: Call, args: Args) -> Answer:
-    """The daemon in this very process."""
-    from labd.daemon import main
+def run_daemon(call: Call, args: Args) -> NoReturn:
+    """This very process becomes the daemon, so that a service manager's signals and pid are the daemon's."""
+    from labd import shim
 
-    return Answer(None, code=main(["--foreground"]), text="")
+    shim.become_daemon(call.env, paths.runtime_dir(call.env))
 
 
 def list_daemons(call: Call, args: Args) -> dict[str, Any]:
