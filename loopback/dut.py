@@ -34,13 +34,16 @@ class _Reboot(Exception):
 class Board:
     """The board that `dut` describes. Give it a port with `connect`, then power with `power_on`."""
 
-    def __init__(self, dut: Dut, record: Record, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, dut: Dut, record: Record, clock: Callable[[], float], crashed: Callable[[BaseException], None]
+    ) -> None:
         self.dut = dut
         self.memory = Memory(dut, clock)
         self.lost_input = 0
         self.state: State | None = None
         self._record = record
         self._clock = clock
+        self._crashed = crashed
         self._port: Port | None = None
         self._tty = Discipline(dut.eol.encode(dut.encoding, "replace"))
         self._events: asyncio.Queue[Event] = asyncio.Queue()
@@ -66,6 +69,7 @@ class Board:
         if self._life is None:
             self._record.add("power", on=True)
             self._life = asyncio.get_running_loop().create_task(self._live())
+            self._life.add_done_callback(self._ended)
 
     def power_off(self) -> None:
         """Fall silent at once, mid-byte if need be; what was in memory is gone."""
@@ -76,6 +80,10 @@ class Board:
         self._stop_all()
         self._tty.mode = "mute"
         self.state = None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crashed(error)
 
     def _stop_all(self) -> None:
         for task in self._later:
@@ -121,9 +129,20 @@ class Board:
         self._send(echo, echo=True)
         for event in events:
             if event.kind == "intr":
+                self._forget()  # as a tty does: what was typed ahead goes too
                 self._interrupt.set()
             if self._events.qsize() < MAX_EVENTS:
                 self._events.put_nowait(event)
+
+    def _forget(self) -> None:
+        while not self._events.empty():
+            self._events.get_nowait()
+
+    def _interrupted(self) -> None:
+        """The ^C did its work: its event, the first in the queue, is not to be answered once more."""
+        self._interrupt.clear()
+        if not self._events.empty():
+            self._events.get_nowait()
 
     # -- output -------------------------------------------------------------------------------------------------
 
@@ -202,7 +221,7 @@ class Board:
         try:
             await self._print(state.enter, self.memory.look, state.line_ms)
         except _Interrupted:
-            self._interrupt.clear()
+            self._interrupted()
         if state.then is not None:
             return state.then
         if state.countdown is not None:
@@ -221,9 +240,11 @@ class Board:
     async def _next(self, state: State, timers: list[list[float]], entered: float) -> Event | None:
         """The next event, or None when a timer of `state.after` is due."""
         while True:
+            if not self._events.empty():
+                return self._events.get_nowait()
             due = [self._due(after, timer) for after, timer in zip(state.after, timers, strict=True)]
             soonest = min((when for when in due if when is not None), default=None)
-            if soonest is not None and soonest <= self._clock() and self._events.empty():
+            if soonest is not None and soonest <= self._clock():
                 return None
             try:
                 wait = None if soonest is None else max(0.0, soonest - self._clock())
@@ -282,7 +303,7 @@ class Board:
         try:
             found, goto = await self._answer(state, text)
         except _Interrupted:
-            self._interrupt.clear()
+            self._interrupted()
             found, goto = None, None
         if goto is None and state.mode == "line" and (found is None or found.prompt) and event.kind != "eof":
             await self._print(state.prompt, self.memory.look)

@@ -44,7 +44,7 @@ class Player:
         if baud is not None:
             self._line = replace(dut.line, baud=baud)
         self._loop = asyncio.get_running_loop()
-        self._board = Board(dut, record, self._loop.time)
+        self._board = Board(dut, record, self._loop.time, self._crashed)
         self._cable: Cable | None = None
         self._end: asyncio.Future[int] = self._loop.create_future()
         self._boot: asyncio.TimerHandle | None = None
@@ -95,6 +95,10 @@ class Player:
             if self._boot is not None:
                 self._boot.cancel()
             self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._board.power_on)
+
+    def _crashed(self, error: BaseException) -> None:
+        _tell(f"the board crashed, which is a mistake in the player: {error!r}")
+        self._finish(1)
 
     def _lost(self, why: str) -> None:
         if not self._end.done():

@@ -85,6 +85,8 @@ class Playing:
             env={**os.environ, "TMPDIR": str(cwd)},
         )
         self._pending = b""
+        self._zero: dict[str, Any] = {}
+        self._skip = 0
         self.ready = self.answer()
         self.tty: str = self.ready["tty"]
 
@@ -115,7 +117,17 @@ class Playing:
 
     def stats(self) -> dict[str, Any]:
         stats: dict[str, Any] = self.do(stats=True)["stats"]
+        for way, counts in self._zero.items():
+            stats[way] = {key: value - counts[key] for key, value in stats[way].items()}
         return stats
+
+    def zero(self) -> None:
+        """Count bytes and records from here."""
+        self._zero = {}
+        stats = self.stats()
+        self._zero = {way: stats[way] for way in ("to_host", "to_dut")}
+        self._skip = 0
+        self._skip = len(self.records())
 
     def until(self, what: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Ask for the counts until `condition` holds of them."""
@@ -130,7 +142,7 @@ class Playing:
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:
         assert self.record_path is not None
         entries = [json.loads(line) for line in self.record_path.read_bytes().splitlines()]
-        return [entry for entry in entries if kind in (None, entry["kind"])]
+        return [entry for entry in entries[self._skip :] if kind in (None, entry["kind"])]
 
     def recorded(self, kind: str) -> bytes:
         return b"".join(entry["data"].encode("latin-1") for entry in self.records(kind))
@@ -152,6 +164,13 @@ class Playing:
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.process.wait(DEADLINE_S)
+
+    def shut(self) -> None:
+        """Close what leads to it."""
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -182,10 +201,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
     for playing in started:
         with contextlib.suppress(OSError):
             playing.kill()
-        for stream in (playing.process.stdin, playing.process.stdout, playing.process.stderr):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        playing.shut()
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from .conftest import Play, Terminal
+from .conftest import Play, Playing, Terminal
 
 Open = Callable[[str], Terminal]
 
@@ -18,23 +18,48 @@ ALL = bytes(range(256)) * 4
 QUIET = 'title = "says nothing by itself"\nmode = "mute"\nboot = "at-start"\n'
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playing]:
+    folder = tmp_path_factory.mktemp("quiet")
+    (folder / "quiet.toml").write_text(QUIET)
+    args = (
+        str(folder / "quiet.toml"),
+        "--baud",
+        "0",
+        "--record",
+        str(folder / "record"),
+        "--link",
+        str(folder / "link"),
+    )
+    playing = Playing(*args, cwd=folder)
+    yield playing
+    assert playing.end() == 0
+    playing.shut()
+
+
+@pytest.fixture
+def quiet(shared: Playing) -> Playing:
+    """A silent board on an unpaced line that nobody has open: one process for many tests."""
+    shared.until("the last test's port is seen closed", lambda stats: not stats["open"])
+    shared.do(fault="clear")
+    shared.do(fault="baud", baud=0)
+    shared.zero()
+    return shared
+
+
 def latin(data: bytes) -> str:
     return data.decode("latin-1")
 
 
-def test_all_256_values_arrive_unchanged_in_both_directions(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    port = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(say=latin(ALL))
+def test_all_256_values_arrive_unchanged_in_both_directions(quiet: Playing, terminal: Open) -> None:
+    port = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(say=latin(ALL))
     assert port.take(len(ALL)) == ALL
     port.send(ALL)
-    player.until("the board got it all", lambda stats: stats["to_dut"]["delivered"] == len(ALL))
-    player.wait_records("rx", 1)
-    deadline = time.monotonic() + 10
-    while len(player.recorded("rx")) < len(ALL) and time.monotonic() < deadline:
-        player.stats()
-    assert player.recorded("rx") == ALL
+    quiet.until("the board got it all", lambda stats: stats["to_dut"]["delivered"] == len(ALL))
+    quiet.until("the board recorded it all", lambda _: len(quiet.recorded("rx")) >= len(ALL))
+    assert quiet.recorded("rx") == ALL
 
 
 def test_a_loop_gives_every_byte_back(play: Play, terminal: Open) -> None:
@@ -45,26 +70,45 @@ def test_a_loop_gives_every_byte_back(play: Play, terminal: Open) -> None:
     assert port.take(len(ALL)) == ALL
 
 
+def best_time(nominal: float, once: Callable[[], float]) -> float:
+    """The quickest of a few tries, so that a loaded machine is not taken for a slow line; none may be too quick."""
+    best = once()
+    for _ in range(4):
+        if best <= nominal * 1.03:
+            break
+        best = min(best, once())
+    return best
+
+
 def test_9600_baud_takes_the_time_that_9600_baud_takes(play: Play, terminal: Open) -> None:
     player = play(QUIET, "--baud", "9600")
     port = terminal(player.tty)
     player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(say="x" * 961)
-    port.take(1)
-    began = time.monotonic()
-    port.take(960)
-    took = time.monotonic() - began
-    assert 0.98 <= took <= 1.25, f"960 characters of 10 bits at 9600 baud take 1.000 s, these took {took:.3f} s"
+
+    def once() -> float:
+        player.do(say="x" * 481)
+        port.take(1)
+        began = time.monotonic()
+        port.take(480)
+        return time.monotonic() - began
+
+    took = best_time(0.5, once)
+    assert 0.49 <= took <= 0.52, f"480 characters of 10 bits at 9600 baud take 0.500 s, these took {took:.3f} s"
 
 
 def test_input_to_the_board_is_paced_too(play: Play, terminal: Open) -> None:
     player = play(QUIET, "--baud", "9600")
     port = terminal(player.tty)
-    began = time.monotonic()
-    port.send(b"y" * 480)
-    player.until("the board got it all", lambda stats: stats["to_dut"]["delivered"] == 480)
-    took = time.monotonic() - began
-    assert 0.48 <= took <= 0.85, f"480 characters at 9600 baud take 0.500 s, these took {took:.3f} s"
+
+    def once() -> float:
+        player.zero()
+        began = time.monotonic()
+        port.send(b"y" * 480)
+        player.until("the board got it all", lambda stats: stats["to_dut"]["delivered"] == 480)
+        return time.monotonic() - began
+
+    took = best_time(0.53, once)
+    assert 0.5 <= took <= 0.6, f"480 characters at 9600 baud take 0.500 s, these took {took:.3f} s"
 
 
 def test_a_reader_that_keeps_up_loses_nothing(play: Play, terminal: Open) -> None:
@@ -101,20 +145,19 @@ def test_flow_control_or_an_unpaced_line_hold_the_sender_instead(play: Play, ter
     assert player.stats()["to_host"]["overrun"] == 0
 
 
-def test_dropped_and_flipped_bytes_are_exactly_those_asked_for(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    port = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(fault="drop", count=2)
-    player.do(say="abcdef")
+def test_dropped_and_flipped_bytes_are_exactly_those_asked_for(quiet: Playing, terminal: Open) -> None:
+    port = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(fault="drop", count=2)
+    quiet.do(say="abcdef")
     assert port.take(4) == b"cdef"
-    player.do(fault="flip", every=3, bit=0)
-    player.do(say="aaaaaa")
+    quiet.do(fault="flip", every=3, bit=0)
+    quiet.do(say="aaaaaa")
     assert port.take(6) == b"aa`aa`"
-    player.do(fault="clear")
-    player.do(say="aaa")
+    quiet.do(fault="clear")
+    quiet.do(say="aaa")
     assert port.take(3) == b"aaa"
-    counts = player.stats()["to_host"]
+    counts = quiet.stats()["to_host"]
     assert (counts["dropped"], counts["flipped"]) == (2, 2)
 
 
@@ -127,18 +170,17 @@ def test_bytes_to_the_board_can_be_dropped(play: Play, terminal: Open) -> None:
     assert port.take(3) == b"135"
 
 
-def test_a_stall_delays_and_loses_nothing(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    port = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(fault="stall")
-    player.do(say="late")
-    assert player.stats()["to_host"]["carried"] == 0
-    player.do(fault="resume")
+def test_a_stall_delays_and_loses_nothing(quiet: Playing, terminal: Open) -> None:
+    port = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(fault="stall")
+    quiet.do(say="late")
+    assert quiet.stats()["to_host"]["carried"] == 0
+    quiet.do(fault="resume")
     assert port.take(4) == b"late"
     began = time.monotonic()
-    player.do(fault="stall", ms=300)
-    player.do(say="later")
+    quiet.do(fault="stall", ms=300)
+    quiet.do(say="later")
     assert port.take(5) == b"later"
     assert time.monotonic() - began >= 0.29
 
@@ -165,38 +207,35 @@ def test_unplug_hangs_up_and_replug_comes_back_under_another_node_with_the_symli
     assert again.take(11) == b"hello again"
 
 
-def test_what_is_said_while_unplugged_is_lost(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    player.do(fault="unplug")
-    player.do(say="into the void")
-    player.until("it was carried", lambda stats: stats["to_host"]["unheard"] == 13)
-    port = terminal(player.do(fault="replug")["tty"])
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(say="heard")
+def test_what_is_said_while_unplugged_is_lost(quiet: Playing, terminal: Open) -> None:
+    quiet.do(fault="unplug")
+    quiet.do(say="into the void")
+    quiet.until("it was carried", lambda stats: stats["to_host"]["unheard"] == 13)
+    port = terminal(quiet.do(fault="replug")["tty"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(say="heard")
     assert port.take(5) == b"heard"
 
 
-def test_a_late_opener_gets_no_backlog(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    player.do(say="before anybody listened")
-    player.until("it was carried", lambda stats: stats["to_host"]["unheard"] == 23)
-    port = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(say="now")
+def test_a_late_opener_gets_no_backlog(quiet: Playing, terminal: Open) -> None:
+    quiet.do(say="before anybody listened")
+    quiet.until("it was carried", lambda stats: stats["to_host"]["unheard"] == 23)
+    port = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(say="now")
     assert port.take(3) == b"now"
 
 
-def test_what_the_last_opener_left_unread_is_not_handed_to_the_next(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    first = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(say="unread")
-    player.until("it waits in the port", lambda stats: stats["to_host"]["delivered"] == 6)
+def test_what_the_last_opener_left_unread_is_not_handed_to_the_next(quiet: Playing, terminal: Open) -> None:
+    first = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(say="unread")
+    quiet.until("it waits in the port", lambda stats: stats["to_host"]["delivered"] == 6)
     first.close()
-    player.until("the port is seen closed", lambda stats: not stats["open"])
-    second = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(say="fresh")
+    quiet.until("the port is seen closed", lambda stats: not stats["open"])
+    second = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(say="fresh")
     assert second.take(5) == b"fresh"
 
 
@@ -209,12 +248,11 @@ def test_what_was_written_before_closing_still_reaches_the_board(play: Play, ter
     player.until("then the port is seen closed", lambda stats: not stats["open"])
 
 
-def test_the_port_is_raw_for_whoever_opens_it(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    port = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
+def test_the_port_is_raw_for_whoever_opens_it(quiet: Playing, terminal: Open) -> None:
+    port = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
     port.send(b"\x11\x13\r\x03A")
-    player.do(say="\x11\x13\r\x03A")
+    quiet.do(say="\x11\x13\r\x03A")
     assert port.take(5) == b"\x11\x13\r\x03A"
 
 
@@ -276,12 +314,11 @@ def test_two_players_do_not_disturb_each_other(play: Play, terminal: Open) -> No
     assert ports[1].take(10) == b"still here"
 
 
-def test_the_speed_can_change_while_it_plays(play: Play, terminal: Open) -> None:
-    player = play(QUIET, "--baud", "0")
-    port = terminal(player.tty)
-    player.until("the port is seen open", lambda stats: stats["open"])
-    player.do(fault="baud", baud=9600)
+def test_the_speed_can_change_while_it_plays(quiet: Playing, terminal: Open) -> None:
+    port = terminal(quiet.ready["link"])
+    quiet.until("the port is seen open", lambda stats: stats["open"])
+    quiet.do(fault="baud", baud=9600)
     began = time.monotonic()
-    player.do(say="x" * 240)
+    quiet.do(say="x" * 240)
     port.take(240)
     assert time.monotonic() - began >= 0.24

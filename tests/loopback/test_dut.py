@@ -83,8 +83,10 @@ def test_control_c_stops_what_is_being_printed(play: Play, terminal: Open) -> No
     port.expect(rb"# ")
     port.send(b"go\r")
     port.expect(rb"line 1\r\n")
-    port.send(b"\x03")
-    assert b"line 9\r\n" not in port.expect(rb"# ")
+    port.send(b"typed ahead\r\x03")
+    assert b"line 9\r\n" not in port.expect(rb"\^C\r\n# ")
+    port.send(b"x")
+    assert port.take(1) == b"x", "one prompt, not two"
 
 
 def test_output_comes_by_itself_after_silence_and_is_put_off_by_input(play: Play, terminal: Open) -> None:
@@ -96,6 +98,18 @@ def test_output_comes_by_itself_after_silence_and_is_put_off_by_input(play: Play
     seen = port.expect(rb"idle 1\r\n")
     assert seen.startswith(b"# beat 001\r\nbeat 002\r\n")
     assert b"idle" not in port.expect(rb"beat 01\d\r\n"), "without repeat it fires once"
+
+
+def test_input_and_a_timer_that_is_due_do_not_starve_each_other(play: Play, terminal: Open) -> None:
+    player = play(
+        'title = "t"\nprompt = "# "\n[[after]]\nms = 20\nsince = "enter"\nrepeat = true\nprint = "."\n'
+        '[[respond]]\nmatch = "busy"\ndelay_ms = 60\nreply = "free\\n"\n' + FAST
+    )
+    port = terminal(player.tty)
+    port.expect(rb"# ")
+    port.send(b"busy\r" * 5)
+    port.expect(rb"(free.*){5}")
+    port.expect(rb"\.\.")
 
 
 def test_silence_starts_anew_with_each_key(play: Play, terminal: Open) -> None:
