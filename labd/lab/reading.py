@@ -76,12 +76,15 @@ def read_source(path: str, env: Mapping[str, str]) -> Source:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise _unreadable(path, error, env) from error
-        with os.fdopen(fd, "rb") as file:
+        try:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
                 raise LabdError(f"the lab {path} is not a regular file", hint="--lab PATH of a TOML file")
-            raw = file.read()
+            with os.fdopen(os.dup(fd), "rb") as file:
+                raw = file.read()
             after = os.fstat(fd)
+        finally:
+            os.close(fd)
         if _times(before) == _times(after) and len(raw) == after.st_size:
             return Source(raw, after, path)
     raise LabdError(f"the lab {path} keeps changing while it is read", hint="try again when its writer is done")

@@ -1,7 +1,7 @@
 """Every key that a lab file may hold, in one table: type, range, meaning, the flag that sets it.
 
-Validation, the parameters of every `set` verb and the documentation are made from it. Data only: no rule here. Light: the
-verbs of `serial` are made from it.
+Validation, the parameters of every `set` verb and the documentation are made from it. Data only: no rule
+here. Light: the verbs of `serial` are made from it.
 """
 
 from __future__ import annotations

@@ -30,11 +30,10 @@ NEW_NAME = Param("name", "its name, unique in the target: console, bmc …", req
 
 
 def add(call: Call, args: Args) -> dict[str, Any]:
-    """A new serial interface of a target. Its speed is always written down."""
+    """A new serial interface of a target. What is left out is left out of the file, too, and told."""
     target, name = args.target, args.name
     found = wish(call, args, _settable())
-    values = {"name": name, "device": found.values.pop("device"), "baud": found.values.pop("baud", 115200)}
-    values |= found.values
+    values = {"name": name, **found.values}
     report = Report(f"{target}.serial.{name}", target=target, interface=name)
 
     def change(data: dict[str, Any]) -> list[Any]:
@@ -50,6 +49,8 @@ def add(call: Call, args: Args) -> dict[str, Any]:
 
     edit(call, change)
     _tell_shared(call, report)
+    if "baud" not in values and "/" in values["device"] and "://" not in values["device"]:
+        call.note(f"{target}.serial.{name} runs at 115200 baud, the default")
     return report.data()
 
 

@@ -1,0 +1,62 @@
+"""Secrets are taken out of what is shown; everything else stays as it was."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labd.lab.redact import redact, redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl http://admin:S3CRET@192.0.2.4/on",
+        "rfc2217://user:S3CRET@bench:4000",
+        "pdu --password S3CRET on 3",
+        "pdu --password=S3CRET on 3",
+        "pdu --password 'S3CRET' on 3",
+        'pdu --api-key "S3CRET" on 3',
+        "pdu --auth-token S3CRET",
+        "AMT_PASSWORD=S3CRET amt on",
+        "sh -c 'TOKEN=S3CRET pdu on'",
+        "curl http://192.0.2.4/on?token=S3CRET&port=3",
+        "curl -u admin:S3CRET http://192.0.2.4",
+        "curl --user admin:S3CRET http://192.0.2.4",
+        "curl -H 'Authorization: Bearer S3CRET' http://x",
+        "curl -H 'X-Auth-Token: S3CRET' http://x",
+        "ipmitool -I lanplus -H bmc -U admin -P S3CRET power cycle",
+        "snmpset -v 2c -c S3CRET 192.0.2.5 oid i 1",
+        "sshpass -p S3CRET ssh pdu",
+    ],
+)
+def test_a_secret_is_not_shown(text):
+    shown = redact(text)
+    assert "S3CRET" not in shown and "***" in shown
+    assert redact(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "shellyplug -d 192.0.2.41 cycle",
+        "adb -s ABC123 reboot",
+        "http://192.0.2.4:8080/x@y",
+        "/dev/serial/by-id/usb-FTDI_TTL232R-if00-port0",
+        "pdu --port 3 --passive on",
+        "hidrig -d /dev/ttyACM1 type token",
+        "rfc2217://bench:4000",
+        "usbhub -u 1 cycle",
+    ],
+)
+def test_what_is_no_secret_stays(text):
+    assert redact(text) == text
+
+
+def test_plain_data_are_redacted_all_the_way_down():
+    data = {"a": [{"b": "x --token S3CRET", "n": 1, "t": True}], "c": None}
+    assert redacted(data) == {"a": [{"b": "x --token ***", "n": 1, "t": True}], "c": None}
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_it(text):
+    assert isinstance(redact(text), str)
