@@ -23,6 +23,8 @@ RETRY_FIRST_S = 0.02
 RETRY_MOST_S = 0.25
 CRASH_PAUSE_S = 1.0
 SYNC_EVERY_S = 1.0
+LATER = ("rfc2217://", "socket://", "board:")
+"""Device classes that a lab may name and that this version can't open."""
 
 StartDut = Callable[[str, str, Mapping[str, Any]], Awaitable[str]]
 
@@ -187,7 +189,7 @@ class Line:
                 continue
             except LabdError as error:
                 self._failed(error)
-            except (Exception, ExceptionGroup) as error:
+            except Exception as error:
                 self._failed(LabdError(f"{self.label}: {type(error).__name__}: {error}"))
                 pause = CRASH_PAUSE_S
             if not self.opens:
@@ -200,6 +202,8 @@ class Line:
     async def _connect(self) -> Port:
         """The port, open; and on the first time the journal too."""
         device = path = str(self.config["device"])
+        if device.startswith(LATER):
+            raise Unreachable(f"{self.label}: {device.split(':')[0]} ports arrive with a later version of labd")
         if self.kind == "loopback":
             path = await self.around.start_dut(device, self.name, self.config)
         settings, kind, identity = self.settings, self.kind if self.kind == "loopback" else None, self._identity

@@ -143,7 +143,7 @@ def open_port(
     (missing, not a tty, not permitted, not settable) or Busy (and by whom).
     """
     system = current()
-    path = _where(device, expected)
+    path = system.callout(_where(device, expected))
     node, number = _node(path, label)
     _free(node, number, label, own_cable=kind == "loopback")
     handle = _Serial(settings)
@@ -288,8 +288,15 @@ def _words(settings: Settings, *, pty: bool) -> dict[str, Any]:
 
 def _notes(port: Port) -> list[str]:
     """What the user of this port should know."""
+    instead = current().callout(port.device)
+    if instead != port.device:
+        return [f"opened as {instead}: {port.device} would wait for a carrier", *_tty_notes(port)]
+    return _tty_notes(port)
+
+
+def _tty_notes(port: Port) -> list[str]:
     if port.kind != "tty":
-        return ["virtual (a PTY, not a UART): baud rate, parity and modem lines have no effect"]
+        return ["a PTY, not a UART: no line rate, no modem lines"]
     notes = ["no modem lines (DTR, RTS) on this port"] if port.handle.no_modem_lines else []
     got = raw.speed(port.fd)
     if got is not None and got != port.settings.baud and hasattr(termios, f"B{port.settings.baud}"):

@@ -17,7 +17,6 @@ from labd.channels.line import Line, StartDut, Surroundings
 from labd.errors import LabdError, NotFound, Unreachable, nearest
 from labd.journal import Journal
 
-_LATER = ("rfc2217://", "socket://", "board:")
 _DAY_NS = 86_400 * 10**9
 
 
@@ -157,9 +156,7 @@ class SerialChannel:
 
     async def _open(self, config: dict[str, Any]) -> None:
         """Make the line if need be and wait for its port."""
-        name, device = str(config["name"]), str(config["device"])
-        if device.startswith(_LATER):
-            raise Unreachable(f"{self.target}.{name}: {device.split(':')[0]} ports arrive with a later version of labd")
+        name = str(config["name"])
         line = self._lines.get(name)
         if line is None:
             if self._nursery is None:

@@ -45,6 +45,9 @@ class Platform(Protocol):
     def is_pty(self, path: str) -> bool:
         """Whether `path` is a pseudo-terminal, and so has neither modem lines nor a baud rate. False if absent."""
 
+    def callout(self, path: str) -> str:
+        """The node to open for `path`: on macOS `cu.X` in place of `tty.X`, whose open waits for a carrier."""
+
     def holders(self, path: str, max_age_s: float = 0.0) -> list[dict[str, Any]]:
         """Which other processes have the device `path` open: `{pid, command, master}`; `master`: a PTY's far end.
 

@@ -101,6 +101,11 @@ def is_pty(path: str) -> bool:
         return False
 
 
+def callout(path: str) -> str:
+    other = path.replace("/dev/tty.", "/dev/cu.", 1)
+    return other if path.startswith("/dev/tty.") and os.path.exists(other) else path
+
+
 def boot_id() -> str:
     try:
         libc = ctypes.CDLL(None)

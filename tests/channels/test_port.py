@@ -248,3 +248,12 @@ def test_settings_on_a_closed_port_are_refused_and_touch_no_descriptor(pty: tupl
     close_port(port, hung_up=True)
     with pytest.raises(Unreachable, match="went down"):
         change_settings(port, Settings(baud=9600), label="pico.console")
+
+
+def test_a_node_that_waits_for_a_carrier_is_opened_by_its_other_name(
+    pty: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port_module.current(), "callout", lambda path: pty[1] if path == "/dev/tty.usb1" else path)
+    port = open_port("/dev/tty.usb1", Settings(), label="pico.console")
+    assert port.notes[0] == f"opened as {pty[1]}: /dev/tty.usb1 would wait for a carrier"
+    close_port(port, hung_up=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from labd.channels.port import close_port
 from labd.errors import Busy, LabdError, NotFound, Unreachable
 from tests.channels.rig import DEADLINE_S, Rig, cpu_s, end, process, with_rig
 
@@ -234,10 +235,6 @@ async def test_a_crash_in_one_line_is_an_event_there_and_the_line_starts_over(ri
     async def broken(port: Any) -> None:
         calls.append(port)
         if len(calls) == 1:
-            await line.around.limiter.acquire()
-            line.around.limiter.release()
-            from labd.channels.port import close_port
-
             close_port(port, hung_up=True)
             raise ZeroDivisionError("a mistake of ours")
         await carry(port)

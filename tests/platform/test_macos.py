@@ -151,6 +151,13 @@ def test_pty_names(tmp_path: Any) -> None:
     assert not macos.is_pty("/dev/null")
 
 
+def test_a_tty_node_is_opened_as_its_cu_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(macos.os.path, "exists", lambda path: path == "/dev/cu.usbserial-1")
+    assert macos.callout("/dev/tty.usbserial-1") == "/dev/cu.usbserial-1"
+    assert macos.callout("/dev/tty.other") == "/dev/tty.other"
+    assert macos.callout("/dev/ttys001") == "/dev/ttys001"
+
+
 class FakeLibproc:
     """Two processes; the second has `/dev/tty.usbserial-1` open, the other node of the same port."""
 
