@@ -41,8 +41,8 @@ def test_places_are_lines_and_columns_from_1():
 def test_strings_that_look_like_structure_are_strings():
     text = (
         "a = '''\n[x]\n# no\n''''\n"  # ends in a quote of its own
-        + 'b = """\n\\"" ]""""\n'  # so does this, after an escaped one
-        + "c = '#'\n[real]\n"
+        'b = """\n\\"" ]""""\n'  # so does this, after an escaped one
+        "c = '#'\n[real]\n"
     )
     data = tomllib.loads(text)
     document = Document(text)
