@@ -31,11 +31,15 @@ class GaveUp(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """One command that the agent ran, as told in calls.jsonl. `tries` counts the runs of a step that waits."""
+    """One command that the agent ran, as told in calls.jsonl: of a step that waits, the last run.
+
+    `tries` counts its runs; `spent_s` is the time of all of them and of the pauses between.
+    """
 
     step: str
     ended: execute.Ended
-    tries: int = 1
+    tries: int
+    spent_s: float
 
 
 class Bench:
@@ -63,16 +67,16 @@ class Bench:
 
         argv = step.argv(values or self.values)
         wanted = None if step.until is None else re.compile(step.until, re.MULTILINE)
-        enough = time.monotonic() + step.within_s
+        begun = time.monotonic()
         tries = 0
         while True:
             tries += 1
             ended = self._once(argv)
             came = wanted is None or wanted.search(ended.stdout.decode("utf-8", "replace"))
-            if came or ended.ended_by != "exit" or time.monotonic() >= enough:
+            if came or ended.ended_by != "exit" or time.monotonic() >= begun + step.within_s:
                 break
             time.sleep(PAUSE_S)
-        self.calls.append(Call(step.run, ended, tries))
+        self.calls.append(Call(step.run, ended, tries, time.monotonic() - begun))
         if ended.ended_by == "cancelled":
             raise Interrupted
         if ended.ended_by == "time_limit":

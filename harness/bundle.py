@@ -117,6 +117,7 @@ def _call(call: Call) -> dict[str, Any]:
         "step": call.step, "argv": list(ended.argv), "code": ended.code, "signal": ended.signal,
         "ended_by": ended.ended_by, "error": ended.error, "tries": call.tries, "cut": ended.cut,
         "t": round(ended.started, 6), "duration_s": ended.duration_s,
+        "spent_s": round(call.spent_s, 6),
     }  # fmt: skip
     for name, raw in (("stdout", ended.stdout), ("stderr", ended.stderr)):
         told = as_text(raw)

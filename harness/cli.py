@@ -58,23 +58,23 @@ class _Once(argparse.Action):
     """A flag with one value; given twice it would drop one silently."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        given = getattr(namespace, "_given", set())
+        given: set[str] = getattr(namespace, "_given", set())
         if self.dest in given:
             raise Usage(f"{option_string} is given twice", hint=f"{parser.prog} --help")
         namespace._given = given | {self.dest}
         setattr(namespace, self.dest, values)
 
 
-def build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def build() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser, and the parsers of its commands by name."""
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = _Parser(add_help=False)
     shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="answer in JSON; errors too")
     shared.add_argument("-q", "--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress, no notes")
     plain = argparse.RawDescriptionHelpFormatter
     top = _Parser(prog="labd-eval", description=DESCRIPTION, parents=[shared], allow_abbrev=False,
                   formatter_class=plain, epilog=f"examples:\n{EXAMPLES['']}")  # fmt: skip
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    made: dict[str, argparse.ArgumentParser] = {}
+    made: dict[str, _Parser] = {}
     for name, summary in (
         ("list", "scenarios and agents"),
         ("check", "check the exam itself: schema, wording, references against the live command line"),
@@ -92,7 +92,7 @@ def build() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]
     return top, made
 
 
-def _options(made: dict[str, argparse.ArgumentParser]) -> None:
+def _options(made: dict[str, _Parser]) -> None:
     for name in ("list", "check", "run", "loopback", "grade"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip

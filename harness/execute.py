@@ -162,7 +162,12 @@ def _read(stream: IO[bytes], output: _Output) -> bool:
 
 
 def _has_ended(child: "subprocess.Popen[bytes]") -> bool:
-    """Whether it has ended, without reaping it: its id, hence its group's, must stay its own until we are done."""
+    """Whether it has ended, without reaping it: its id, hence its group's, must stay its own until we are done.
+
+    Where the system can't (macOS before Python 3.13), it is reaped, and its group is left to `end_processes`.
+    """
+    if not hasattr(os, "waitid"):
+        return child.poll() is not None
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -182,16 +187,18 @@ def _ended_event(child: "subprocess.Popen[bytes]"):  # type: ignore[no-untyped-d
 
 def _end_group(child: "subprocess.Popen[bytes]") -> None:
     """End the child and its process group: asked first, killed after GRACE_S. The child is not reaped yet."""
-    for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal_group(child, number)
+        until = time.monotonic() + GRACE_S
+        while time.monotonic() < until and not _has_ended(child):
+            time.sleep(0.01)
+    _signal_group(child, signal.SIGKILL)
+
+
+def _signal_group(child: "subprocess.Popen[bytes]", number: int) -> None:
+    if child.returncode is None:  # not reaped: the id can't be anybody else's
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if _has_ended(child):
-                break
-            time.sleep(0.01)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 # -- what a trial left behind -----------------------------------------------------------------------------------
@@ -281,16 +288,19 @@ def _signal_one(process: Process, number: int, find: Callable[[], list[Process]]
     """Signal exactly this process. With a pidfd, the id can't have passed to somebody else in between."""
     try:
         fd = os.pidfd_open(process.pid)
-    except AttributeError:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process.pid, number)
+    except ProcessLookupError:
         return
-    except OSError:
-        return
+    except (AttributeError, OSError):  # no such call here, or it is forbidden
+        fd = -1
     try:
-        if process.pid in {present.pid for present in find()}:
+        if process.pid not in {present.pid for present in find()}:
+            return
+        if fd >= 0:
             signal.pidfd_send_signal(fd, number)
+        else:
+            os.kill(process.pid, number)
     except OSError:
         pass
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)

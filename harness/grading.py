@@ -31,8 +31,10 @@ def judge(directory: Path) -> Verdict:
     if not policy.valid:
         return Verdict(name, policy.verdict or "harness_error", why)
     found = _ask(name, directory)
-    if policy.verdict is None:
+    if policy.cause == "completed" or (policy.verdict is None and found.verdict == "pass"):
         return found
+    if policy.verdict is None:
+        return Verdict(found.grader, found.verdict, f"{why}; {found.reason}", found.checks, found.traps)
     return Verdict(found.grader, policy.verdict, why, found.checks, found.traps)
 
 

@@ -26,7 +26,9 @@ import os
 import sys
 import time
 
-if __package__:
+TYPE_CHECKING = False
+
+if __package__ or TYPE_CHECKING:
     from harness.streams import CHUNK, close_all_but, copy, is_open, pipe, same_file, write_all
 else:  # run by a wrapper, which knows where this file is and nothing more
     from streams import CHUNK, close_all_but, copy, is_open, pipe, same_file, write_all
@@ -89,7 +91,7 @@ def _text(raw: bytes) -> str:
 def _json(value: object) -> str:
     """Flat JSON without the json package (its import would double our start)."""
     if value is None or value is True or value is False:
-        return {None: "null", True: "true", False: "false"}[value]  # type: ignore[index]
+        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         try:
             from _json import encode_basestring_ascii
@@ -179,7 +181,7 @@ class _Child:
     """The real program while it runs: its streams' copiers, the signals that go to it, and how it ended."""
 
     def __init__(self, real: str, arguments: list[bytes]) -> None:
-        import _signal
+        import _signal  # type: ignore[import-not-found]  # what `signal` wraps, without its enums
 
         self.code: int | None = None
         self.signal: int | None = None

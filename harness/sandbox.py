@@ -11,11 +11,13 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness import execute, recorder
 from harness.scenario import Scenario
@@ -220,7 +222,7 @@ def _short_directory() -> str:
 def _remove(root: Path) -> None:
     """Remove the tree, also where an agent has taken permissions away."""
 
-    def again(function, path, _error) -> None:  # type: ignore[no-untyped-def]
+    def again(function: Any, path: str, error: Any) -> None:
         with contextlib.suppress(OSError):
             parent = os.path.dirname(path)
             os.chmod(parent, stat.S_IRWXU)
@@ -231,4 +233,7 @@ def _remove(root: Path) -> None:
             else:
                 os.unlink(path)
 
-    shutil.rmtree(root, onerror=again)
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(root, onexc=again)
+    else:
+        shutil.rmtree(root, onerror=again)

@@ -75,6 +75,7 @@ def conduct(
         finally:
             acted = time.time()
             left, alive = place.stop()
+            stopped = time.time()
         if played.cause == "interrupted" or (cancelled() and played.cause != "completed"):
             return None
         if alive:
@@ -85,7 +86,8 @@ def conduct(
             gathered.put_scenario(scenario, place.values)
             gathered.put_evidence(place)
             _put_words(gathered, played)
-            record = _record(order, scenario, played, facts, started, acted) | _whereabouts(place, left)
+            record = _record(order, scenario, played, facts, started, acted)
+            record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4)}
             return gathered.finish(record)
         except BaseException:
             gathered.discard()
@@ -146,7 +148,7 @@ def _record(
         "started": _utc(started),
         "ended": _utc(acted),
         "agent_s": round(acted - started, 4),
-        "commands_s": round(sum(call.ended.duration_s for call in played.calls), 4),
+        "commands_s": round(sum(call.spent_s for call in played.calls), 4),
         "duration_s": round(time.time() - started, 4),
         "ended_by": played.cause,
         "detail": played.detail,

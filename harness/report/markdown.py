@@ -39,7 +39,8 @@ def _facts(report: dict[str, Any]) -> str:
 
 def _rates(report: dict[str, Any]) -> str:
     rows = [["agent", "counted", "overall", "by lane"]]
-    for name, told in report["agents"].items():
+    for name in report["order"]["agent"]:
+        told = report["agents"][name]
         lanes = "; ".join(f"{lane} {rate_text(rate)}" for lane, rate in told["by_lane"].items())
         rows.append([name, told["counts"], rate_text(told["overall"]), lanes])
     return _table(rows)

@@ -33,6 +33,7 @@ def collect(directory: Path) -> dict[str, Any]:
         "as_expected": all(row["expected"] for row in rows),
         "counts": dict(sorted(Counter(row["verdict"] for row in rows).items())),
         "causes": dict(sorted(Counter(row["cause"] for row in rows if row["cause"]).items())),
+        "order": {key: list(dict.fromkeys(row[key] for row in rows)) for key in ("agent", "scenario")},
         "agents": {name: _agent(name, told, rows) for name, told in manifest["agents"].items()},
         "scenarios": {name: {"title": told["title"], "lane": told["lane"]}
                       for name, told in manifest["scenarios"].items()},
@@ -57,6 +58,7 @@ def _row(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
         "duration_s": None,
         "agent_s": None,
         "commands_s": None,
+        "stop_s": None,
         "bundle": None,
         "failed_checks": [],
         "traps": [],
@@ -66,7 +68,7 @@ def _row(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
     except (OSError, ValueError):
         return row
     verdict = grading.kept(directory)
-    row |= {key: trial.get(key) for key in ("duration_s", "agent_s", "commands_s")}
+    row |= {key: trial.get(key) for key in ("duration_s", "agent_s", "commands_s", "stop_s")}
     row |= {"cause": trial.get("ended_by"), "bundle": f"trials/{directory.name}"}
     if verdict is None:
         return row | {"reason": "not graded yet: labd-eval grade"}

@@ -29,10 +29,11 @@ def cell(rows: list[dict[str, Any]]) -> tuple[str, bool]:
 
 def grid(report: dict[str, Any]) -> list[list[tuple[str, bool]]]:
     """Header row and a row a scenario; each cell with whether it was expected."""
-    agents = list(report["agents"])
+    agents = report["order"]["agent"]
     head = [(word, True) for word in ("scenario", "lane", *agents)]
     rows = [head]
-    for name, told in report["scenarios"].items():
+    for name in report["order"]["scenario"]:
+        told = report["scenarios"][name]
         mine = [trial for trial in report["trials"] if trial["scenario"] == name]
         cells = [cell([trial for trial in mine if trial["agent"] == agent]) for agent in agents]
         rows.append([(name, True), (told["lane"], True), *cells])
@@ -66,7 +67,8 @@ def _painted(text: str, word: str, expected: bool, color: bool) -> str:
 def _rates(report: dict[str, Any]) -> list[str]:
     width = max(map(len, report["agents"]), default=0)
     lines = []
-    for name, told in report["agents"].items():
+    for name in report["order"]["agent"]:
+        told = report["agents"][name]
         lanes = [f"{lane} {rate_text(rate)}" for lane, rate in told["by_lane"].items()]
         parts = lanes if len(lanes) > 1 else []
         lines.append(f"{name.ljust(width)}  {told['counts']} {rate_text(told['overall'])}"

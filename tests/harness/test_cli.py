@@ -6,10 +6,12 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from harness import cli
 from tests.harness.conftest import DEADLINE_S, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,22 @@ def call(*words: str, cwd: Path) -> Told:
     return Told(subprocess.CompletedProcess(words, child.returncode, out, err))
 
 
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Told]:
+    """A call in this process, where nothing depends on the process: starting one for each mistake takes long."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Told:
+        try:
+            code = cli.main(list(words))
+        except SystemExit as error:
+            code = int(error.code or 0)
+        out, err = capfd.readouterr()
+        return Told(subprocess.CompletedProcess(words, code, out, err))
+
+    return run
+
+
 def test_without_words_it_says_how_it_is_used(tmp_path: Path) -> None:
     told = call(cwd=tmp_path)
     assert (told.code, told.err) == (0, "")
@@ -42,8 +60,8 @@ def test_without_words_it_says_how_it_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_examples(tmp_path: Path, command: str) -> None:
-    told = call(command, "--help", cwd=tmp_path)
+def test_every_command_has_help_with_examples(inside: Callable[..., Told], command: str) -> None:
+    told = inside(command, "--help")
     assert told.code == 0
     assert f"labd-eval {command}" in told.out.partition("examples:")[2]
 
@@ -68,9 +86,9 @@ def test_every_command_has_help_with_examples(tmp_path: Path, command: str) -> N
     ],
 )
 def test_a_mistake_gets_a_code_the_word_and_what_was_meant(
-    tmp_path: Path, words: list[str], code: int, says: list[str]
+    inside: Callable[..., Told], tmp_path: Path, words: list[str], code: int, says: list[str]
 ) -> None:
-    told = call(*words, cwd=tmp_path)
+    told = inside(*words)
     assert (told.code, told.out) == (code, "")
     assert all(word in told.err for word in says), told.err
     assert "Traceback" not in told.err
@@ -84,11 +102,11 @@ def test_under_json_a_mistake_is_one_object(tmp_path: Path) -> None:
     assert "no agent" in error["message"]
 
 
-def test_the_list_tells_scenarios_and_agents_also_to_programs(tmp_path: Path) -> None:
-    told = call("list", cwd=tmp_path)
+def test_the_list_tells_scenarios_and_agents_also_to_programs(inside: Callable[..., Told]) -> None:
+    told = inside("list")
     assert re.search(r"^C1 +config +core +\S", told.out, re.MULTILINE)
     assert "hand-edit" in told.out
-    data = json.loads(call("list", "--lane", "loopback", "--json", cwd=tmp_path).out)
+    data = json.loads(inside("list", "--lane", "loopback", "--json").out)
     assert {scenario["lane"] for scenario in data["scenarios"]} == {"loopback"}
     assert data["agents"][0]["name"] == "reference"
 
@@ -105,23 +123,27 @@ def test_a_run_ends_with_0_when_all_ended_as_expected_and_leaves_its_report(subj
     assert json.loads((directory / "report.json").read_text())["as_expected"] is True
 
 
-def test_a_run_ends_with_1_when_something_was_not_as_expected_and_says_what(subject: Path, tmp_path: Path) -> None:
-    told = call("run", "--scenario", "C2", "--json", "--quiet", cwd=tmp_path)
+def test_a_run_ends_with_1_when_something_was_not_as_expected_and_says_what(
+    subject: Path, inside: Callable[..., Told]
+) -> None:
+    told = inside("run", "--scenario", "C2", "--json", "--quiet")
     data = json.loads(told.out)
     assert (told.code, told.err) == (1, "")
     assert data["trials"][0]["verdict"] == "fail"
     assert data["trials"][0]["failed_checks"]
-    again = call("report", "latest", cwd=tmp_path)
+    again = inside("report", "latest")
     assert again.code == 0
     assert "C2.cold.reference.1: fail" in again.out
-    assert json.loads(call("report", "latest", "--json", cwd=tmp_path).out) == data
+    assert json.loads(inside("report", "latest", "--json").out) == data
 
 
-def test_grading_again_changes_nothing_and_ends_as_the_run_did(subject: Path, tmp_path: Path) -> None:
-    call("run", "--agent", "controls", "--scenario", "C2", cwd=tmp_path)
+def test_grading_again_changes_nothing_and_ends_as_the_run_did(
+    subject: Path, inside: Callable[..., Told], tmp_path: Path
+) -> None:
+    inside("run", "--agent", "controls", "--scenario", "C2")
     (directory,) = (tmp_path / "runs").iterdir()
     before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-    told = call("grade", directory.name, cwd=tmp_path)
+    told = inside("grade", directory.name)
     assert told.out.startswith("5 bundles graded, 0 verdicts changed\n")
     assert {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()} == before
 
