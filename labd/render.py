@@ -28,12 +28,12 @@ EXIT_CODES = (
 
 def error_text(error: LabdError) -> str:
     """One line for a person: what was wrong, the near matches, the command that helps."""
-    parts = [f"labd: {one_line(error.message)}"]
+    text = f"labd: {one_line(error.message)}"
     if error.near:
-        parts.append("did you mean " + " or ".join(repr(name) for name in error.near) + "?")
+        text += "; did you mean " + " or ".join(repr(name) for name in error.near) + "?"
     if error.hint:
-        parts.append(f"try: {one_line(error.hint)}")
-    return "; ".join(parts)
+        text += (" try: " if error.near else "; try: ") + one_line(error.hint)
+    return text
 
 
 def error_json(error: LabdError) -> str:
@@ -60,6 +60,18 @@ def columns(rows: Sequence[tuple[str, ...]], width: int = 80, indent: str = "  "
     return "\n".join(lines)
 
 
+def example_lines(examples: Sequence[tuple[str, str]], width: int) -> str:
+    """Command lines with what they do behind them, or below where the line would not fit."""
+    longest = max(len(command) for command, _ in examples)
+    if all(longest + len(what) + 6 <= width for _, what in examples):
+        return "\n".join(f"  {command.ljust(longest)}  # {what}" for command, what in examples)
+    return "\n".join(line for command, what in examples for line in (f"  {command}", *_wrap("      # ", what, width)))
+
+
+def _exit_codes(width: int) -> str:
+    return "\n".join(_wrap("exit codes: ", EXIT_CODES, width))
+
+
 def _wrap(head: str, text: str, width: int) -> list[str]:
     room = max(24, width - len(head))
     lines, line = [], ""
@@ -75,7 +87,7 @@ def _wrap(head: str, text: str, width: int) -> list[str]:
 
 def top_help(width: int) -> str:
     """`labd --help`."""
-    nouns = [(noun, summary) for noun, (_, summary) in NOUNS.items()]
+    nouns = [(noun, summary + _absent(noun)) for noun, (_, summary) in NOUNS.items()]
     examples = (
         ("labd target add pico", "name a board"),
         ("labd serial add console -t pico --device loopback:uboot", "give it a console (here a simulated board's)"),
@@ -94,12 +106,16 @@ def top_help(width: int) -> str:
             columns([*GLOBAL_HELP, ("-V, --version", "the version")], width),
             "",
             "examples:",
-            columns(examples, width),
+            example_lines(examples, width),
             "",
-            f"exit codes: {EXIT_CODES}",
+            _exit_codes(width),
             "more: labd COMMAND --help · labd commands --search WORDS · labd skill labd (a guide for agents)",
         ]
     )
+
+
+def _absent(noun: str) -> str:
+    return " (not in this version)" if all(op.missing for op in noun_operations(noun)) else ""
 
 
 def noun_help(noun: str, width: int) -> str:
@@ -110,7 +126,7 @@ def noun_help(noun: str, width: int) -> str:
     example = next((op.examples[0] for op in operations if op.examples), None)
     lines = [f"labd {noun}: {NOUNS[noun][1]}", "", columns(rows, width)]
     if example:
-        lines += ["", "example:", columns([example], width)]
+        lines += ["", "example:", example_lines([example], width)]
     return "\n".join([*lines, "", f"more: labd {noun} VERB --help"])
 
 
@@ -126,10 +142,10 @@ def operation_help(op: Operation, width: int) -> str:
     options = [(", ".join(p.flags) + _value(p), param_text(p)) for p in op.params if not p.positional]
     lines += ["", columns([*places, *options, *GLOBAL_HELP], width)]
     if op.examples:
-        lines += ["", "examples:", columns(op.examples, width)]
+        lines += ["", "examples:", example_lines(op.examples, width)]
     if op.aliases:
         lines += ["", "also: " + ", ".join("labd " + " ".join(path) for path in op.aliases)]
-    return "\n".join([*lines, "", f"effect: {op.effect} (see [policy] in the lab file) · exit codes: {EXIT_CODES}"])
+    return "\n".join([*lines, "", f"effect: {op.effect} (see [policy] in the lab file)", _exit_codes(width)])
 
 
 def usage_line(op: Operation) -> str:
@@ -159,8 +175,8 @@ def param_text(param: Param) -> str:
     facts = []
     if param.unit:
         facts.append(param.unit)
-    if param.default is not None:
-        facts.append(f"default {param.default!r}" if isinstance(param.default, str) else f"default {param.default}")
+    if param.default is not None and param.default is not False:
+        facts.append(f"default {param.default!r}" if isinstance(param.default, str) else f"default {param.default:g}")
     if param.repeat:
         facts.append("may be given again")
     return param.help + (f" ({', '.join(facts)})" if facts else "")
