@@ -42,7 +42,7 @@ class Segment:
     def __init__(self, directory: str, base: int) -> None:
         self.base = base
         self.sealed = False
-        self._idx = -1
+        self._raw = self._idx = -1
         self._raw = os.open(raw_path(directory, base), os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._idx = os.open(idx_path(directory, base), os.O_RDONLY | os.O_CLOEXEC)

@@ -45,7 +45,7 @@ def test_any_chunks_through_any_segments_come_back_as_bytes_and_lines(
     reader = Reader(str(directory))
     assert reader.bytes(0) == whole
     expected = whole.split(b"\n")
-    partial = bool(expected.pop()) if not whole.endswith(b"\n") else bool(expected.pop())
+    partial = bool(expected.pop())
     lines = list(reader.lines())
     assert [line.raw for line in lines] == whole.split(b"\n")[: len(expected) + partial]
     assert [line.seq for line in lines] == list(range(1, len(lines) + 1))

@@ -1,4 +1,4 @@
-"""kill -9 at any moment, torn and missing index tails, a power cut: what was acknowledged is there, what is not is said."""
+"""kill -9 at any moment, torn indexes, a power cut: what was acknowledged is there, what is not is said."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_kill_9_loses_no_acknowledged_byte_and_doubles_none(tmp_path: Path, seed
         writer = start_writer(directory, acks, seed * 10 + round_)
         try:
             wait_for_bytes(acks, dice.randrange(1, 1200))
-            reader = Reader(str(directory))
-            check_against_the_stream(reader)
+            for at, data in Reader(str(directory)).chunks(0):
+                assert data == stream(at, len(data)), "what is read beside the writer differs"
         finally:
             kill(writer)
         acknowledged = int(acks.read_bytes().rsplit(b"\n", 2)[-2])
@@ -57,7 +57,7 @@ def test_kill_9_loses_no_acknowledged_byte_and_doubles_none(tmp_path: Path, seed
         reader = Reader(str(directory))
         check_against_the_stream(reader)
         if said:
-            assert [e.fields["what"] for e in reader.events_backwards(("repaired",))][0] == journal.repaired
+            assert next(reader.events_backwards(("repaired",))).fields["what"] == journal.repaired
 
 
 def test_a_reader_sees_a_torn_tail_without_anybody_repairing_it(tmp_path: Path) -> None:

@@ -118,10 +118,8 @@ def test_readers_poll_while_a_writer_rolls_and_evicts(tmp_path: Path) -> None:
         while not stop.is_set():
             reader.refresh()
             tail = reader.tail(20)
-            seqs = [line.seq for line in tail]
-            if [line for line in tail if line.raw != b"%09d" % line.seq] or seqs != list(
-                range(seqs[0] if seqs else 0, (seqs[0] if seqs else 0) + len(seqs))
-            ):
+            first = tail[0].seq if tail else 0
+            if [(line.seq, line.raw) for line in tail] != [(n, b"%09d" % n) for n in range(first, first + len(tail))]:
                 wrong.append(tail)
             polls[0] += 1
 
