@@ -61,7 +61,7 @@ def check(scenarios: Iterable[Any], run: Run, program: str = "labd") -> list[str
     return [
         *_allowlist(table, names, program),
         *_help(table, used, run, program),
-        *(problem for use in uses for problem in _line(use, run, program)),
+        *_lines(uses, run, program),
         *(problem for scenario in scenarios for problem in predicates(scenario, table, names)),
     ]
 
@@ -87,11 +87,17 @@ def resolve(words: list[str], names: dict[str, str]) -> str | None:
     return names.get(" ".join(plain[:2])) or names.get(" ".join(plain[:1]))
 
 
-def _line(use: Use, run: Run, program: str) -> Iterator[str]:
-    code, out, err = run([program, "commands", "--check", "--", *use.words])
-    if code != 0 and not use.wrong:
-        ended = "did not end" if code is None else f"exit {code}"
-        yield f"{use.where}: {program} {shlex.join(use.words)}: no such command ({ended}): {_first(err) or _first(out)}"
+def _lines(uses: Iterable[Use], run: Run, program: str) -> Iterator[str]:
+    """The lines that are no commands. A line that several scenarios use is asked about once a check."""
+    answers: dict[tuple[str, ...], tuple[int | None, str, str]] = {}
+    for use in uses:
+        words = tuple(use.words)
+        if words not in answers:
+            answers[words] = run([program, "commands", "--check", "--", *words])
+        code, out, err = answers[words]
+        if code != 0 and not use.wrong:
+            ended = "did not end" if code is None else f"exit {code}"
+            yield f"{use.where}: {program} {shlex.join(words)}: no such command ({ended}): {_first(err) or _first(out)}"
 
 
 def _help(table: dict[str, Any], used: set[str], run: Run, program: str) -> Generator[str, None, None]:

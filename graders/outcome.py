@@ -7,7 +7,7 @@ board did not say, and the board may have received nothing that the journal does
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from graders import journal_view, preserved, route, said_and_done, t1_config
@@ -37,23 +37,21 @@ def grade(bundle: Bundle) -> Verdict:
     return conclude(NAME, checks, said_and_done.traps(bundle))
 
 
-def _expected(bundle: Bundle, kind: str) -> Iterator[tuple[dict[str, Any], tuple[str, str]]]:
-    """The entries of `loopback.expect.KIND` with whom they are about: the scenario's own line unless they say."""
+def _expected(bundle: Bundle, kind: str) -> Iterator[tuple[str, dict[str, Any], tuple[str, str]]]:
+    """The entries of `loopback.expect.KIND`: a name, the entry, the line that it is about.
+
+    That is the scenario's own line unless the entry says another.
+    """
     loopback = bundle.scenario["loopback"]
-    for entry in loopback["expect"].get(kind, ()):
+    for number, entry in enumerate(loopback["expect"].get(kind, ())):
         entry = {"matches": entry} if isinstance(entry, str) else entry
         line = entry.get("target", loopback["target"]), entry.get("interface", loopback["interface"])
-        yield entry, line
+        yield f"{kind} [{number}] of {'.'.join(line)}", entry, line
 
 
-def _search(name: str, entry: Mapping[str, Any], text: str | None, missing: str) -> Check:
-    """One check of a text against an entry with `matches` or `lacks`."""
-    kind = "lacks" if "lacks" in entry else "matches"
-    name = f"{name} {kind} {entry[kind]!r}"
-    if text is None:
-        return Check(name, None if kind == "lacks" else False, missing)
-    ok = (re.search(entry[kind], text) is not None) != (kind == "lacks")
-    return Check(name, ok, "" if ok else "it does not" if kind == "matches" else "it does have that")
+def _heard_as(name: str, entry: dict[str, Any], text: str | None, missing: str) -> Check:
+    """A board or journal that is not there has not heard what it had to hear; what it must lack stays open."""
+    return said_and_done.said(name, entry, text, missing, absent=None if "lacks" in entry else False)
 
 
 def _heard(bundle: Bundle, line: tuple[str, str], kind: str) -> bytes | None:
@@ -72,18 +70,17 @@ def _text(data: bytes | None) -> str | None:
 def received(bundle: Bundle) -> list[Check]:
     """What the board had to receive, by its own record. A board that nobody started has received nothing."""
     return [
-        _search(f"{'.'.join(line)} received", entry, _text(_heard(bundle, line, "rx")), "the board left no record")
-        for entry, line in _expected(bundle, "received")
+        _heard_as(name, entry, _text(_heard(bundle, line, "rx")), "the board left no record")
+        for name, entry, line in _expected(bundle, "received")
     ]
 
 
 def journal(bundle: Bundle) -> list[Check]:
     """What the journal had to hold: of what the board said (`rx`), of what was sent (`tx`), of what happened."""
     return [
-        _search(f"journal of {'.'.join(line)} ({entry.get('kind', 'rx')})", entry,
-                _stored(bundle, line, entry.get("kind", "rx")), "there is no journal of it")
-        for entry, line in _expected(bundle, "journal")
-    ]  # fmt: skip
+        _heard_as(name, entry, _stored(bundle, line, entry.get("kind", "rx")), "there is no journal of it")
+        for name, entry, line in _expected(bundle, "journal")
+    ]
 
 
 def _stored(bundle: Bundle, line: tuple[str, str], kind: str) -> str | None:
@@ -99,11 +96,10 @@ def printed(bundle: Bundle) -> list[Check]:
     """What the program itself had to print. Only recorded heads of output leave a question open once they are full."""
     texts, whole = _printed(bundle)
     checks = []
-    for pattern in bundle.scenario["loopback"]["expect"].get("printed", ()):
+    for number, pattern in enumerate(bundle.scenario["loopback"]["expect"].get("printed", ())):
         ok = any(re.search(pattern, text) for text in texts)
-        checks.append(
-            Check(f"printed matches {pattern!r}", ok or (False if whole else None), "" if ok else "nothing did")
-        )
+        detail = "" if ok else f"no output matches {pattern!r}" if whole else "only the heads of outputs were kept"
+        checks.append(Check(f"printed [{number}]", ok or (False if whole else None), detail))
     return checks
 
 

@@ -79,19 +79,24 @@ def _permitted(bundle: Bundle) -> list[Invocation]:
 
 def answers(bundle: Bundle) -> list[Check]:
     """One check a `[[grader.answer]]`: what the agent finally said."""
-    return [_answer(entry, bundle.answer) for entry in bundle.scenario["grader"].get("answer", ())]
+    entries = bundle.scenario["grader"].get("answer", ())
+    return [
+        said(f"answer [{number}]", entry, bundle.answer, "no answer was kept") for number, entry in enumerate(entries)
+    ]
 
 
-def _answer(entry: Mapping[str, Any], answer: str | None) -> Check:
+def said(name: str, entry: Mapping[str, Any], text: str | None, missing: str, *, absent: bool | None = None) -> Check:
+    """One check of a text against an entry with `contains`, `matches` or `lacks`.
+
+    `absent` is the finding when there is no text, which `missing` explains.
+    """
     kind, wanted = next((kind, entry[kind]) for kind in ("contains", "matches", "lacks") if kind in entry)
-    name = f"answer {kind} {wanted!r}"
-    if answer is None:
-        return Check(name, None, "no answer was kept")
-    if kind == "contains":
-        return Check(name, wanted in answer, "" if wanted in answer else "it does not")
-    found = re.search(wanted, answer) is not None
+    name = f"{name} {kind}"
+    if text is None:
+        return Check(name, absent, missing)
+    found = wanted in text if kind == "contains" else re.search(wanted, text) is not None
     ok = found != (kind == "lacks")
-    return Check(name, ok, "" if ok else "it does not" if kind == "matches" else "it does have that")
+    return Check(name, ok, "" if ok else f"{wanted!r} is {'there' if found else 'not there'}")
 
 
 def traps(bundle: Bundle) -> list[Check]:

@@ -80,7 +80,7 @@ def assertion(entry: dict[str, Any], lab: dict[str, Any]) -> Check:
     found = labpath.find(lab, labpath.parse(entry["path"]))
     op = next(op for op in _OPS if op in entry)
     ok = _OPS[op](found, entry[op])
-    return Check(f"{entry['path']} {op} {entry[op]!r}", ok, "" if ok else f"it is {found!r}")
+    return Check(f"{entry['path']} {op}", ok, "" if ok else f"wanted {entry[op]!r}, it is {found!r}")
 
 
 def _equals(found: Any, wanted: Any) -> bool:

@@ -45,7 +45,10 @@ RATED: frozenset[str] = frozenset({"pass", "fail"})
 
 @dataclass(frozen=True)
 class Check:
-    """One question that a grader asked. `ok` is None where the evidence that would answer it is missing."""
+    """One question that a grader asked. `ok` is None where the evidence that would answer it is missing.
+
+    `name` is the same in every trial of a scenario (no nonce, no path of a sandbox), so that reports can count it.
+    """
 
     name: str
     ok: bool | None

@@ -21,12 +21,12 @@ def test_a_right_trial_passes_and_every_check_was_asked(tmp_path):
     assert verdict.verdict == "pass"
     assert [check.name for check in verdict.checks] == [
         "ran: in order",
-        "dut.console received matches 'cat x\\\\r'",
-        "journal of dut.console (rx) matches 'boot fact-17'",
-        "journal of dut.console (tx) matches 'cat x'",
-        "journal of dut.console (event) matches 'open'",
-        "printed matches 'fact-99'",
-        "answer contains 'fact-99'",
+        "received [0] of dut.console matches",
+        "journal [0] of dut.console matches",
+        "journal [1] of dut.console matches",
+        "journal [2] of dut.console matches",
+        "printed [0]",
+        "answer [0] contains",
         "sent through the bench: dut.console",
         "journal true: dut.console",
         "record whole", "program", "lab route", "lab unchanged", "ended in time", "exit codes",
@@ -41,20 +41,20 @@ def test_the_same_bundle_gives_the_same_bytes(tmp_path):
 def test_a_board_that_received_nothing_fails(tmp_path):
     maker = bundles.loopback()
     maker.dut["dut.console"] = [entry for entry in maker.dut["dut.console"] if entry["kind"] != "rx"]
-    assert failed(graded(maker, tmp_path)) == ["dut.console received matches 'cat x\\\\r'"]
+    assert failed(graded(maker, tmp_path)) == ["received [0] of dut.console matches"]
 
 
 def test_a_board_that_nobody_started_fails(tmp_path):
     maker = bundles.loopback()
     maker.dut, maker.journal = {}, {}
-    assert "dut.console received matches 'cat x\\\\r'" in failed(graded(maker, tmp_path))
-    assert "journal of dut.console (rx) matches 'boot fact-17'" in failed(graded(maker, tmp_path))
+    assert "received [0] of dut.console matches" in failed(graded(maker, tmp_path))
+    assert "journal [0] of dut.console matches" in failed(graded(maker, tmp_path))
 
 
 def test_a_journal_without_the_fact_fails(tmp_path):
     maker = bundles.loopback()
     maker.journal["dut.console"] = (b"", maker.journal["dut.console"][1])
-    assert failed(graded(maker, tmp_path)) == ["journal of dut.console (rx) matches 'boot fact-17'"]
+    assert failed(graded(maker, tmp_path)) == ["journal [0] of dut.console matches"]
 
 
 def test_bytes_that_reached_the_board_past_the_bench_are_caught(tmp_path):
@@ -100,13 +100,13 @@ def test_log_before_watch_fails(tmp_path):
 def test_an_answer_without_the_fact_fails(tmp_path):
     maker = bundles.loopback()
     maker.answer = "Linux version 6.12"
-    assert failed(graded(maker, tmp_path)) == ["answer contains 'fact-99'"]
+    assert failed(graded(maker, tmp_path)) == ["answer [0] contains"]
 
 
 def test_what_was_printed_is_taken_from_the_programs_own_output(tmp_path):
     maker = bundles.loopback()
     maker.calls = [{"argv": ["sh", "-c", "echo fact-99"], "stdout": "fact-99"}, {"argv": ["labd"], "stdout": "nothing"}]
-    assert failed(graded(maker, tmp_path)) == ["printed matches 'fact-99'"]
+    assert failed(graded(maker, tmp_path)) == ["printed [0]"]
     maker.calls.append({"argv": ["labd"], "stdout": "fact-99"})
     assert graded(maker, tmp_path).verdict == "pass"
 
@@ -122,9 +122,9 @@ def test_a_head_of_output_that_is_full_leaves_open_what_came_behind_it(tmp_path,
 def test_expectations_may_be_about_another_line_and_about_absence(tmp_path):
     maker = bundles.loopback()
     maker.scenario["loopback"]["expect"]["received"] = [{"lacks": "reboot"}, {"target": "spare", "matches": "x"}]
-    assert failed(graded(maker, tmp_path)) == ["spare.console received matches 'x'"]
+    assert failed(graded(maker, tmp_path)) == ["received [1] of spare.console matches"]
     maker.dut["dut.console"].append({"kind": "rx", "data": "reboot"})
-    assert "dut.console received lacks 'reboot'" in failed(graded(maker, tmp_path))
+    assert "received [0] of dut.console lacks" in failed(graded(maker, tmp_path))
 
 
 def test_a_changed_lab_fails_even_if_only_its_text_changed(tmp_path):

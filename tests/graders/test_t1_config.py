@@ -18,9 +18,9 @@ def test_a_right_trial_passes_and_every_check_was_asked(tmp_path):
     verdict = graded(bundles.config(), tmp_path)
     assert verdict.verdict == "pass"
     assert [check.name for check in verdict.checks] == [
-        "targets.pico.serial count 2",
-        "targets.pico.serial[name=bmc].device equals '/dev/ttyUSB1'",
-        "targets.pico.serial[name=bmc].baud equals 9600",
+        "targets.pico.serial count",
+        "targets.pico.serial[name=bmc].device equals",
+        "targets.pico.serial[name=bmc].baud equals",
         "unrelated data unchanged", "comments kept", "lines kept", "record whole", "program", "lab route", "allowlist",
         "ended in time", "exit codes",
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def test_a_wrong_value_fails_and_the_verdict_shows_it(tmp_path):
     maker.scenario["grader"]["assert"][2]["equals"] = 115200
     verdict = graded(maker, tmp_path)
     assert verdict.verdict == "fail"
-    assert verdict.reason == "targets.pico.serial[name=bmc].baud equals 115200: it is 9600"
+    assert verdict.reason == "targets.pico.serial[name=bmc].baud equals: wanted 115200, it is 9600"
 
 
 def test_a_lab_that_does_not_parse_fails(tmp_path):
