@@ -118,11 +118,11 @@ def _resolve(words: list[str], for_help: bool) -> tuple[Operation | None, tuple[
     if len(wanted) == 2 and wanted in by_path:
         return by_path[wanted], by_path[wanted].path, words[2:]
     verbs = sorted({path[1] for path in by_path if len(path) == 2})
+    if verbs and (for_help or words[1:2] in (["-h"], ["--help"])):
+        return None, (noun,), []
     bare = by_path.get((noun,))
     if bare is not None and (not verbs or _may_follow(bare, words[1:2])):
         return bare, bare.path, words[1:]
-    if for_help or any(word in ("-h", "--help") for word in words[1:2]):
-        return None, (noun,), []
     if len(words) > 1 and words[1].startswith("-"):
         raise Usage(f"{words[1].partition('=')[0]} comes after the verb: labd {noun} VERB {words[1]}",
                     hint=f"labd {noun} --help")  # fmt: skip
