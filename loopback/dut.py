@@ -188,8 +188,9 @@ class Board:
                 name = self.dut.start
                 while True:
                     name = await self._in_state(self.dut.states[name])
+                    await asyncio.sleep(0)  # a circle of timers of 0 ms must not stop the cable
             except _Reboot:
-                continue
+                await asyncio.sleep(0)
 
     def _boot(self) -> None:
         self._stop_all()

@@ -366,11 +366,18 @@ def _env(reader: _Reader, top: Table) -> dict[str, str]:
 
 
 def _check_names(
-    reader: _Reader, states: Collection[str], declared: Collection[str], settings: Collection[str]
+    reader: _Reader, states: Mapping[str, State], declared: Collection[str], settings: Collection[str]
 ) -> None:
     for table, key, goto in reader.gotos:
         if goto not in states:
             raise table.fail(key, f"no state is named {goto!r}", near(goto, states))
+    for name in states:
+        passed: list[str] = []
+        while (follower := states[name].then) is not None:
+            if name in passed:
+                raise DutFileError(reader.file, f"states.{name}.then", "goes round in a circle that nothing leaves")
+            passed.append(name)
+            name = follower
     for key in settings:
         if key not in declared and key not in reader.used and key != "nonce":
             known = [*declared, *reader.used, "nonce"]

@@ -96,23 +96,14 @@ class Wire:
 
     def attach(self, source: int | None, sink: int | None) -> None:
         """Join these two ends (or part from them, with None). What was in flight is gone."""
-        self._quiet()
+        self._unlisten()
+        self._no_writer()
         if self._flight is not None:
             self._flight.cancel()
             self._flight = None
         self._backlog.clear()
         self._source, self._sink = source, sink
         self._listen()
-
-    def hear(self) -> None:
-        """The source's other side is open (again): start reading it if nothing forbids."""
-        self._listen()
-
-    def _quiet(self) -> None:
-        if self._reading and self._source is not None:
-            self._loop.remove_reader(self._source)
-        self._reading = False
-        self._no_writer()
 
     def _no_writer(self) -> None:
         if self._writing and self._sink is not None:

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopback.dutfile import load, parse
@@ -52,6 +52,7 @@ def read(text: str, **settings: str) -> Dut:
         ('title = "t"\n[flood]\nrate = 1', "x.toml: flood.line: is required"),
         ('title = "t"\n[flood]\nline = "{n:x}"', "after the colon comes a width"),
         ('title = "t"\ninclude = "uboot"', "include"),
+        ('title = "t"\n[states.a]\nthen = "b"\n[states.b]\nthen = "a"', "then: goes round in a circle"),
     ],
 )
 def test_mistakes_are_named(text: str, error: str) -> None:
@@ -105,6 +106,7 @@ def test_a_character_takes_its_bits() -> None:
     assert line.byte_s == pytest.approx(11 / 1200)
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
