@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopback import control, shell
@@ -13,12 +13,14 @@ from loopback.discipline import MAX_LINE, Discipline, Event
 from loopback.template import TemplateError, compile_template
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_text_with_doubled_braces_is_itself(text: str) -> None:
     escaped = text.replace("{", "{{").replace("}", "}}")
     assert compile_template(escaped).render(lambda name, arg: "?") == text
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="{}ab:1_ ", max_size=12))
 def test_any_text_compiles_or_says_where_the_brace_is(text: str) -> None:
     try:
@@ -74,6 +76,7 @@ def test_a_line_is_bounded() -> None:
     assert tty.feed(b"\r")[1] == [Event("line", b"x" * MAX_LINE)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=20)))
 def test_how_input_is_cut_makes_no_difference(pieces: list[bytes]) -> None:
     whole, cut = line_mode(), line_mode()
@@ -115,6 +118,7 @@ def test_quotes_go_and_parameters_are_replaced_outside_single_quotes() -> None:
     assert text == "echo 5 $X a  5 5y $X 1"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_line_can_be_split_and_expanded(line: str) -> None:
     for _, command in shell.split(line):
@@ -161,6 +165,7 @@ def test_bad_requests_say_what_would_be_right(line: str, message: str) -> None:
         control.parse(line)
 
 
+@settings(deadline=None)
 @given(
     st.text(max_size=40) | st.dictionaries(st.sampled_from(["fault", "say", "ms", "id"]), st.integers()).map(json.dumps)
 )
