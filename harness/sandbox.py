@@ -137,8 +137,9 @@ def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | No
 def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str]) -> Sandbox:
     for name in ("home", "work", "bin", "run", "tmp", "rec"):
         (root / name).mkdir(mode=0o700)
-    lock = os.open(root / "rec" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(root / "rec" / "new-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(root / "rec" / "new-lock", root / "rec" / "lock")  # its name never stands on a lock that is not held
     (root / "rec" / "argv.jsonl").touch(mode=0o600)  # empty says "nothing ran", missing says "somebody removed it"
     lab = root / "home" / ".config" / "labd" / "lab.toml"
     lab.parent.mkdir(parents=True)
