@@ -173,7 +173,7 @@ def _carry_out(held: run.Run, values: Values) -> int:
 
 def _stop_signals() -> tuple[int, ...]:
     main = threading.current_thread() is threading.main_thread()
-    return (signal.SIGINT, signal.SIGTERM) if main else ()
+    return (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if main else ()
 
 
 def _note(values: Values, text: str) -> None:

@@ -215,8 +215,8 @@ class Process:
 def processes_of(marks: Iterable[str], sessions: Iterable[int] = (), since: float = 0.0) -> list[Process]:
     """The living processes with one of `marks` (`NAME=value`) in their environment, or in one of `sessions`.
 
-    The marks are exact: a shell that somebody took into the sandbox's directory names it too (PWD). A session only
-    counts for processes started after `since` (wall clock, seconds). The caller is never among them.
+    The marks are exact: a shell that somebody took into the sandbox's directory names it too (PWD). Those that were
+    started before `since` (of `now`) are none of them, nor is the caller.
     """
     wanted, signs = set(sessions), {os.fsencode(mark) for mark in marks}
     if os.path.isdir("/proc/self"):
@@ -231,10 +231,12 @@ def _examine(pid: int, marks: set[bytes], sessions: set[int], since: float) -> P
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         fields = stat[stat.rindex(b")") + 2 :].split()
-        if fields[0] in (b"Z", b"X") or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+        if fields[0] in (b"Z", b"X") or int(fields[19]) / os.sysconf("SC_CLK_TCK") < since - 0.1:
+            return None
+        if os.stat(f"/proc/{pid}").st_uid != os.getuid():
             return None
         inside = not marks.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-        if not inside and not (int(fields[3]) in sessions and _started(int(fields[19])) >= since - 1):
+        if not inside and int(fields[3]) not in sessions:
             return None
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
         return Process(pid, command.decode("utf-8", "replace")[:200])
@@ -242,9 +244,9 @@ def _examine(pid: int, marks: set[bytes], sessions: set[int], since: float) -> P
         return None  # gone, or not ours to read
 
 
-def _started(ticks: int) -> float:
-    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return boot + ticks / os.sysconf("SC_CLK_TCK")
+def now() -> float:
+    """The clock that processes are dated by (seconds): since boot on Linux, where nobody can set it back."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.time()
 
 
 def _processes_by_ps(marks: set[bytes], sessions: set[int]) -> list[Process]:

@@ -13,7 +13,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +45,7 @@ class Sandbox:
     seed: bytes | None
     subject: str
     sessions: set[int] = field(default_factory=set)
-    made: float = field(default_factory=time.time)
+    made: float = field(default_factory=execute.now)
     lock: int = -1
 
     @property
