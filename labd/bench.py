@@ -5,7 +5,6 @@ Only the shim hands it out. Everything here runs on the daemon's loop, but for t
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -143,16 +142,6 @@ class Bench:
         return True
 
     # --- what the daemon runs --------------------------------------------------------------------------------------
-
-    async def capture_forever(self) -> None:
-        """Read every open port as its bytes come."""
-        while True:
-            with trio.move_on_after(self.capture.safety_poll_s or math.inf) as waited:
-                await trio.lowlevel.wait_readable(self.capture.fileno())
-            if waited.cancelled_caught:
-                self.capture.sweep()
-            else:
-                self.capture.step()
 
     async def follow_labs(self) -> None:
         """Take up edits of the lab files in use."""

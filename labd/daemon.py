@@ -21,6 +21,7 @@ import trio
 
 from labd import __version__, paths
 from labd.bench import Bench
+from labd.channels.pump import STALL_MS, StallWatch, pump
 from labd.errors import Busy, LabdError
 from labd.policy import in_force
 from labd.rpc import Server
@@ -28,11 +29,8 @@ from labd.rpc import Server
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The loop may spend this long (seconds) on one thing. The budget of a port: 355 ms at 115200 baud, 40 at 1 Mbaud.
-STALL_SECONDS = 0.02
-
-#: A loop that got no processor for this long (seconds) is told as well: the bytes were late whoever was to blame.
-STARVED_SECONDS = 0.1
+#: A step that got no processor for this long (ms) is told too: the bytes were late whoever was to blame.
+STARVED_MS = 100
 
 #: Stalls are told at most this often (seconds), the longest of them with their count.
 STALL_TELL_SECONDS = 5.0
@@ -110,12 +108,14 @@ async def _serve(level: str, runtime: str, lock: Lock) -> None:
         server = Server(bench)
         door = _Door(path, server, lock.again)
         stop = trio.Event()
+        stalls = _Stalls(bench)
+        trio.lowlevel.add_instrument(StallWatch(stalls.add))
         bench.internal = _internal(bench, server, stop)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             nursery.start_soon(_on_signals, signals, stop)
-            nursery.start_soon(bench.capture_forever)
+            await nursery.start(pump, bench.capture)
             nursery.start_soon(bench.follow_labs)
-            nursery.start_soon(_watchdog, bench)
+            nursery.start_soon(stalls.tell)
             await nursery.start(door.keep_open)
             notify("READY=1")
             log(f"labd {__version__} serves {path}, policy level {level}")
@@ -223,19 +223,30 @@ async def _on_signals(signals: Any, stop: trio.Event) -> None:
             stop.set()
 
 
-async def _watchdog(bench: Bench) -> None:
-    """Notice when the loop stood still, and put it into the journals: bytes may have been late or lost."""
-    worst, worst_cpu, count, told = 0.0, 0.0, 0, 0.0
-    while True:
-        before, cpu = time.monotonic(), time.thread_time()
-        await trio.sleep(0.05)
-        late, busy = time.monotonic() - before - 0.05, time.thread_time() - cpu
-        if late > STARVED_SECONDS or min(late, busy) > STALL_SECONDS:
-            count += 1
-            worst, worst_cpu = max((worst, worst_cpu), (late, busy))
-        if count and before - told > STALL_TELL_SECONDS:
-            bench.event_everywhere("stall", max_ms=round(worst * 1e3, 1), cpu_ms=round(worst_cpu * 1e3, 1), count=count)
-            worst, count, told = 0.0, 0, before
+class _Stalls:
+    """Gathers the loop's long steps and puts the worst of each while into the journals: bytes may have been late."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.count = 0
+        self.worst = (0.0, 0.0, "")
+
+    def add(self, task: str, wall_ms: float, cpu_ms: float) -> None:
+        """One step that was too long, by our own doing or for want of a processor."""
+        if cpu_ms > STALL_MS or wall_ms > STARVED_MS:
+            self.count += 1
+            self.worst = max(self.worst, (wall_ms, cpu_ms, task))
+
+    async def tell(self) -> None:
+        """For ever."""
+        while True:
+            await trio.sleep(STALL_TELL_SECONDS)
+            if self.count:
+                wall_ms, cpu_ms, task = self.worst
+                count, self.count, self.worst = self.count, 0, (0.0, 0.0, "")
+                self.bench.event_everywhere(
+                    "stall", max_ms=round(wall_ms, 1), cpu_ms=round(cpu_ms, 1), task=task, count=count
+                )
 
 
 def notify(state: str) -> None:

@@ -17,7 +17,7 @@ STALL_MS = 20
 _NO_NOTICE_POLL_S = 0.005
 
 
-async def pump(capture: CaptureLoop, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+async def pump(capture: CaptureLoop, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
     """Capture until cancelled."""
     task_status.started()
     waits = True
