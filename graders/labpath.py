@@ -165,7 +165,8 @@ def _without(data: Any, path: Path) -> Any:
         assert isinstance(part, Key)
         return {k: (left if k == part.name else v) for k, v in data.items() if k != part.name or left is not MISSING}
     assert isinstance(data, list)
-    at = next(number for number, item in enumerate(data) if item is inner) if isinstance(part, Where) else part.number
+    assert not isinstance(part, Key)
+    at = part.number if isinstance(part, Index) else next(n for n, item in enumerate(data) if item is inner)
     return [*data[:at], *([] if left is MISSING else [left]), *data[at + 1 :]]
 
 

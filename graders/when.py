@@ -25,7 +25,9 @@ NAMES = ("operation", "effect", "decision", "code", "signal", "target", "face", 
 class Record(Protocol):
     """What the language reads of one invocation (graders.argv_records.Invocation is one)."""
 
-    argv: list[str]
+    @property
+    def argv(self) -> list[str]:
+        """The words, the program's name first."""
 
     def field(self, name: str) -> Any:
         """The value of a name of NAMES; None where unknown."""

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import inline_board
 from harness.scenario_schema import ScenarioError, check
 
 __all__ = ["CONTROL_NAMES", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill", "fixtures_dir",
@@ -84,14 +85,15 @@ class Loopback:
     """What makes a scenario executable on simulated boards.
 
     `target` and `interface` say whom the goal is about. `files` maps the name that a file gets beside the lab, so
-    that a seed lab can say `device = "loopback:NAME.toml"`, to its source under fixtures/. `expect` is for
-    graders/outcome.py.
+    that a seed lab can say `device = "loopback:NAME.toml"`, to its source under fixtures/. `board` is a DUT file that
+    the scenario itself describes (harness/inline_board.py). `expect` is for graders/outcome.py.
     """
 
     target: str
     interface: str
     files: Mapping[str, str]
     expect: Mapping[str, Any]
+    board: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,12 @@ class Scenario:
 
         The seed lab is not among them: see `seed_text`.
         """
-        files = self.loopback.files if self.loopback else {}
-        return {name: fill(_read(fixtures_dir() / source), values) for name, source in files.items()}
+        if not self.loopback:
+            return {}
+        texts = {name: _read(fixtures_dir() / source) for name, source in self.loopback.files.items()}
+        if self.loopback.board is not None:
+            texts[inline_board.NAME] = self.loopback.board
+        return {name: fill(text, values) for name, text in texts.items()}
 
     def seed_text(self, values: Mapping[str, str]) -> str | None:
         """The seed lab's text, placeholders filled and line ends as in the fixture; None: start without a lab."""
@@ -265,27 +271,32 @@ def load_all(subject: str = "labd") -> list[Scenario]:
 
 
 def _build(data: dict[str, Any], path: Path) -> Scenario:
-    plain = {k: data[k] for k in ("id", "title", "tier", "goal", "grader", "core", "seed", "timeout_s") if k in data}
-    lists = {k: tuple(data[k]) for k in ("conditions", "capabilities", "quoted") if k in data}
+    names = ("id", "title", "tier", "goal", "grader", "core", "seed", "timeout_s")
+    plain: dict[str, Any] = {name: data[name] for name in names if name in data}
+    lists = ("conditions", "capabilities", "quoted")
+    plain |= {name: tuple(data[name]) for name in lists if name in data}
     traps = tuple(Trap(t) if isinstance(t, str) else Trap(**t) for t in data.get("traps", ()))
     loopback = data.get("loopback")
     controls = data.get("controls")
     return Scenario(
         **plain,
-        **lists,
         traps=traps,
         reference=_steps(data["reference"]),
         path=path,
-        loopback=Loopback(**{"files": {}, **loopback}) if loopback else None,
+        loopback=_loopback(loopback, data["title"]) if loopback else None,
         controls=_controls(controls) if controls is not None else None,
     )
+
+
+def _loopback(data: dict[str, Any], title: str) -> Loopback:
+    board = inline_board.text(data, title)
+    return Loopback(data["target"], data["interface"], data.get("files", {}), data["expect"], board)
 
 
 def _steps(entries: Iterable[str | dict[str, Any]]) -> tuple[Step, ...]:
     made = []
     for entry in entries:
-        data = {"run": entry} if isinstance(entry, str) else dict(entry)
-        data.setdefault("shell", False)
+        data: dict[str, Any] = {"run": entry} if isinstance(entry, str) else entry
         made.append(Step(**data))
     return tuple(made)
 
@@ -306,6 +317,8 @@ def _meaning(scenario: Scenario) -> list[str]:
     names += scenario.loopback.files.values() if scenario.loopback else ()
     found += [f"{'seed' if n == scenario.seed else 'loopback.files'}: no file {n!r} in {fixtures_dir()}"
               for n in names if not (fixtures_dir() / n).is_file()]  # fmt: skip
+    if scenario.loopback and scenario.loopback.board is not None and inline_board.NAME in scenario.loopback.files:
+        found.append(f"loopback.files: {inline_board.NAME} is the name of the board that [loopback] itself describes")
     kind = scenario.grader["type"]
     if scenario.lane == "loopback" and kind != "outcome":
         found.append(f"grader.type: a scenario with [loopback] is graded by outcome, not {kind}")

@@ -202,6 +202,12 @@ LOOPBACK: Shape = {
     "target": Key(_text, required=True),
     "interface": Key(_text, required=True),
     "files": Key(table_of(_text)),
+    "dut": Key(_text),
+    "variables": Key(table_of(_text)),
+    "banner": Key(_text),
+    "mode": Key(one_of("line", "key", "mute", "loop")),
+    "respond": Key(each(table(RESPOND))),
+    "followup": Key(each(_text)),
     "expect": Key(table(EXPECT), required=True),
 }
 

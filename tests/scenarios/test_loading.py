@@ -229,3 +229,65 @@ def test_the_folders_are_there():
     assert scenario.scenarios_dir().is_dir()
     assert (scenario.fixtures_dir() / "labs").is_dir()
     assert isinstance(scenario.fixtures_dir(), Path)
+
+
+# -- boards -------------------------------------------------------------------------------------------------------
+
+BOARD = """
+[loopback]
+target = "dut"
+interface = "console"
+variables = { nonce = "{nonce}" }
+banner = "say \\"{nonce2}\\"\\n\\u007f"
+mode = "line"
+followup = ["later\\n", "much later\\n"]
+[[loopback.respond]]
+match = 'version (\\d+)'
+reply = "v{1} {nonce}\\n"
+[loopback.expect]
+received = ["version"]
+[controls]
+"""
+
+
+def with_board(write, change=lambda text: text):
+    graded = GOOD.replace('"t1_config"', '"outcome"').replace("[controls]", BOARD)
+    return load(write(change(graded)))
+
+
+def test_a_board_that_the_scenario_describes_is_a_dut_file_beside_the_lab(write, tmp_path):
+    from loopback.dutfile import load as load_dut
+
+    one = with_board(write)
+    assert one.lane == "loopback"
+    files = one.files({"nonce": "abc"})
+    (tmp_path / "dut.toml").write_text(files["dut.toml"])
+    board = load_dut(str(tmp_path / "dut.toml"))
+    assert board.title == "A title"
+    assert board.variables["nonce"] == "abc"
+    assert "{nonce" not in files["dut.toml"]
+    assert len(board.states["main"].respond) == 1
+    assert [after.ms for after in board.states["main"].after] == [1000, 2000]
+
+
+def test_a_built_in_board_gets_the_trials_facts_as_variables(write, tmp_path):
+    from loopback.dutfile import load as load_dut
+
+    start = BOARD.index("banner")
+    plain = BOARD[:start] + 'dut = "linux-login"\n' + BOARD[BOARD.index("[loopback.expect]") :]
+    one = with_board(write, lambda text: text.replace(BOARD, plain))
+    (tmp_path / "dut.toml").write_text(one.files({"nonce": "abc"})["dut.toml"])
+    board = load_dut(str(tmp_path / "dut.toml"))
+    assert board.variables["nonce"] == "abc"
+    assert len(board.states) > 1
+
+
+def test_two_boards_of_one_name_are_refused(write):
+    taken = '[loopback.files]\n"dut.toml" = "duts/shell.toml"\n[loopback.expect]'
+    with pytest.raises(ScenarioError, match=r"loopback\.files: dut\.toml is the name of the board"):
+        with_board(write, lambda text: text.replace("[loopback.expect]", taken))
+
+
+def test_a_board_of_an_unknown_mode_is_refused(write):
+    with pytest.raises(ScenarioError, match=r"loopback\.mode: expected one of"):
+        with_board(write, lambda text: text.replace('mode = "line"', 'mode = "lines"'))
