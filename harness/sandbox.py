@@ -84,11 +84,13 @@ class Sandbox:
         return Path(paths.state_dir(self.env)) / "loopback" / paths.lab_id(str(self.lab))
 
     def lab_bytes(self) -> bytes | None:
-        """The lab file as it is now; None if there is none (or something else stands there)."""
+        """The lab file as it is now; None if there is none, or if something else stands there (a FIFO would hang us)."""
         try:
-            return self.lab.read_bytes()
+            fd = os.open(self.lab, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
+        with os.fdopen(fd, "rb") as file:
+            return file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else None
 
     def processes(self) -> list[execute.Process]:
         """What runs in the sandbox now."""
@@ -224,8 +226,8 @@ def _remove(root: Path) -> None:
 
     def again(function: Any, path: str, error: Any) -> None:
         with contextlib.suppress(OSError):
-            parent = os.path.dirname(path)
-            os.chmod(parent, stat.S_IRWXU)
+            if os.path.realpath(path) != os.path.realpath(root):  # never the directory that the tree stands in
+                os.chmod(os.path.dirname(path), stat.S_IRWXU)
             if not os.path.islink(path):
                 os.chmod(path, stat.S_IRWXU)
             if os.path.isdir(path) and not os.path.islink(path):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -183,3 +184,9 @@ def test_a_step_that_waits_is_run_again_until_its_words_come(place: Sandbox) -> 
     ended = bench.run(Step("labd count", until="count 3"))
     assert ended.stdout == b"count 3\n"
     assert [(call.step, call.tries) for call in bench.calls] == [("labd count", 3)]
+
+
+def test_removing_a_tree_never_changes_the_directory_it_stands_in(tmp_path: Path):
+    tmp_path.chmod(0o755)
+    sandbox._remove(tmp_path / "not-there")
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
