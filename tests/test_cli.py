@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shlex
+import shutil
 import subprocess
+import tempfile
 from typing import Any
 
 import pexpect
@@ -54,12 +57,16 @@ def test_what_is_not_there_yet_says_so_and_does_nothing(op: Operation, labd: Ben
     assert op.missing.encode()[:30] in done.stderr and done.stdout == b""
 
 
+HOME = tempfile.mkdtemp(prefix="labd-test-")
+atexit.register(shutil.rmtree, HOME, True)
+
+
 def run(words: list[str], env: dict[str, str] | None = None) -> tuple[int, bytes, bytes]:
-    """One call in this process."""
+    """One call in this process, in a home without a lab."""
     out: list[bytes] = []
     err: list[bytes] = []
-    call = Call(face="cli", argv=words, cwd="/", env={"HOME": "/nonexistent", "LABD_LAB": "/nonexistent/lab.toml",
-                "XDG_STATE_HOME": "/nonexistent/state", **(env or {})}, out=out.append, err=err.append)  # fmt: skip
+    home = {"HOME": HOME, "LABD_LAB": f"{HOME}/lab.toml"}
+    call = Call(face="cli", argv=words, cwd="/", env={**home, **(env or {})}, out=out.append, err=err.append)
     code = cli.execute(call)
     return code, b"".join(out), b"".join(err)
 
