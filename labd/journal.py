@@ -61,6 +61,7 @@ class Journal:
         self._waiting: list[tuple[bytes, int, int]] = []
         self._gaps: list[dict[str, Any]] = []
         self._dropped_events = 0
+        self._told_rx = 0
         self._skew: int | None = None
         self._rolls = self._age_checked = 0
         self._sync_problem: str | None = None
@@ -168,7 +169,9 @@ class Journal:
     # -- inside, under the state lock ---------------------------------------------------------------------------
 
     def _tell(self, kind: str, fields: dict[str, Any], wall_ns: int, mono_ns: int) -> None:
-        whole = {"kind": kind, "rx": self._rx.end, **fields, "wall_ns": wall_ns, "mono_ns": mono_ns}
+        at = fields["offset"] if kind == "overrun" and "offset" in fields else self._rx.end
+        self._told_rx = max(self._told_rx, at)  # readers search events by offset: it never goes back
+        whole = {"kind": kind, "rx": self._told_rx, **fields, "wall_ns": wall_ns, "mono_ns": mono_ns}
         if len(self._waiting) < WAITING_MAX:
             self._waiting.append((self._dumps(whole).encode() + b"\n", wall_ns, mono_ns))
         else:

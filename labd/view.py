@@ -25,6 +25,8 @@ def plain(raw: bytes, encoding: str = "utf-8", *, partial: bool = False) -> str:
     `partial` says that more bytes may follow: a character or an escape sequence that has only begun is left out
     rather than shown broken. An encoding that Python does not know is read as UTF-8.
     """
+    if raw[-1:] == b"\r":
+        raw = raw.rstrip(b"\r")  # CR LF, and CR CR LF, are line ends, not a return to an empty row
     text = decode(raw, encoding, partial=partial)
     return text if text.isprintable() else _row(text, partial)
 
@@ -42,7 +44,6 @@ def decode(raw: bytes, encoding: str = "utf-8", *, partial: bool = False) -> str
 def _row(text: str, partial: bool) -> str:
     """Play `text` on one row of a terminal."""
     row = _Row()
-    text = text.rstrip("\r")  # CR LF, and CR CR LF, are line ends, not a return to an empty row
     at, size = 0, len(text)
     while at < size:
         char = text[at]

@@ -38,9 +38,11 @@ def stream(offset: int, size: int) -> bytes:
     return b"".join(map(_line, range(first, last)))[offset - first * 64 :][:size]
 
 
+_NOISE = [bytes((n * 7 + i * 13) % 256 for i in range(50)).replace(b"\n", b"\x0b") for n in range(256)]
+
+
 def _line(number: int) -> bytes:
-    noise = bytes((number * 7 + i * 13) % 256 for i in range(50)).replace(b"\n", b"\x0b")
-    return b"%012d " % number + noise + b"\n"
+    return b"%012d %b\n" % (number, _NOISE[number % 256])
 
 
 WRITER = """
