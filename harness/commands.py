@@ -153,7 +153,7 @@ def _carry_out(held: run.Run, values: Values) -> int:
         done += 1
         word = result.verdict.verdict if result.verdict else result.problem
         mark = "" if result.expected else "  NOT EXPECTED" if result.verdict else ""
-        why = f": {result.verdict.reason}" if result.verdict and not result.expected else ""
+        why = f": {report.plain(result.verdict.reason)}" if result.verdict and not result.expected else ""
         _note(values, f"[{done:>{len(str(left))}}/{left}] {result.order.identity}  {word}  "
                       f"{result.duration_s:.2f} s{mark}{why}")  # fmt: skip
 

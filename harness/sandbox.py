@@ -84,13 +84,16 @@ class Sandbox:
         return Path(paths.state_dir(self.env)) / "loopback" / paths.lab_id(str(self.lab))
 
     def lab_bytes(self) -> bytes | None:
-        """The lab file as it is now; None if there is none, or if something else stands there (a FIFO would hang us)."""
+        """The lab file as it is now; None if there is none, or something else (a FIFO would hang us) in its place."""
         try:
             fd = os.open(self.lab, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            return None
         with os.fdopen(fd, "rb") as file:
-            return file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else None
+            return file.read()
 
     def processes(self) -> list[execute.Process]:
         """What runs in the sandbox now."""
@@ -224,12 +227,13 @@ def _short_directory() -> str:
 def _remove(root: Path) -> None:
     """Remove the tree, also where an agent has taken permissions away."""
 
+    whole = os.fspath(root)
+
     def again(function: Any, path: str, error: Any) -> None:
         with contextlib.suppress(OSError):
-            if os.path.realpath(path) != os.path.realpath(root):  # never the directory that the tree stands in
-                os.chmod(os.path.dirname(path), stat.S_IRWXU)
-            if not os.path.islink(path):
-                os.chmod(path, stat.S_IRWXU)
+            for place in (os.path.dirname(path), path):  # only the tree's own directories, never what it stands in
+                if (place + "/").startswith(whole + "/") and os.path.isdir(place) and not os.path.islink(place):
+                    os.chmod(place, stat.S_IRWXU)
             if os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -10,7 +10,9 @@ from typing import Any
 from harness import files
 from harness.report import markdown, model, table
 
-__all__ = ["collect", "table_text", "write"]
+__all__ = ["collect", "plain", "table_text", "write"]
+
+plain = table.plain
 
 
 def collect(directory: Path) -> dict[str, Any]:

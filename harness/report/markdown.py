@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.report.table import LEGEND, grid, rate_text
+from harness.report.table import LEGEND, grid, plain, rate_text
 
 RATES_NOTE = """k/n with Wilson's 95 % interval. Only `pass` and `fail` enter a rate. Few trials say little: the
 interval, not the fraction, is the finding."""
@@ -71,5 +71,4 @@ def _table(rows: list[list[str]]) -> str:
 
 def _escaped(word: str) -> str:
     """Text that can't break out of its cell: verdicts quote what agents and boards said."""
-    plain = "".join(c if c.isprintable() else " " for c in str(word))
-    return plain.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
+    return plain(word).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")

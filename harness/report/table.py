@@ -40,6 +40,11 @@ def grid(report: dict[str, Any]) -> list[list[tuple[str, bool]]]:
     return rows
 
 
+def plain(text: str) -> str:
+    """On one line, without control characters: a reason quotes what agents and boards said."""
+    return "".join(c if c.isprintable() else " " for c in str(text))
+
+
 def rate_text(rate: dict[str, Any]) -> str:
     """k/n with its interval, attempted beside valid."""
     return str(Rate(rate["passed"], rate["valid"], rate["attempted"]))
@@ -82,7 +87,7 @@ def _surprises(report: dict[str, Any], color: bool) -> list[str]:
         return ["", f"all {len(report['trials'])} trials ended as expected"]
     lines = ["", f"{len(wrong)} of {len(report['trials'])} trials did not end as expected:"]
     for trial in wrong:
-        lines.append(f"  {trial['id']}: {trial['verdict']}: {trial['reason']}")
+        lines.append(f"  {trial['id']}: {trial['verdict']}: {plain(trial['reason'])}")
         if trial["bundle"]:
             lines.append(f"    {trial['bundle']}")
     return [f"{_YELLOW}{line}{_PLAIN}" if color and line.startswith("  ") and ":" in line else line for line in lines]
