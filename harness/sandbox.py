@@ -230,6 +230,7 @@ def _remove(root: Path) -> None:
     whole = os.fspath(root)
 
     def again(function: Any, path: str, error: Any) -> None:
+        path = os.fspath(path)
         with contextlib.suppress(OSError):
             for place in (os.path.dirname(path), path):  # only the tree's own directories, never what it stands in
                 if (place + "/").startswith(whole + "/") and os.path.isdir(place) and not os.path.islink(place):
