@@ -1,9 +1,10 @@
 """How much the journal costs beside a bare file, and whether a long journal is slower to ask than a short one.
 
 `python -m tests.bench.bench_journal [--quick]`. Everything is measured in one run, in turns, so that the ratios hold on
-a busy machine; the absolute times don't. Data is made in a temporary directory and removed. Targets: append of a
-burst at most twice a bare write in CPU time, 1.1 bytes on disk a byte in 4 KiB reads, and `--tail`, `--since`, a range on 5,000,000
-lines at most twice the same on 5,000.
+a busy machine; the absolute times don't. Data is made in a temporary directory and removed. Targets: 1.1 bytes on disk
+a byte in 4 KiB reads, and `--tail`, `--since`, a range on 5,000,000 lines at most twice the same on 5,000. Appending
+has its target where the port is read too (`bench_capture`); here one sees what the index and the counting of lines add
+to a bare write.
 """
 
 from __future__ import annotations
@@ -35,18 +36,19 @@ def main() -> int:
     rounds = 5 if quick else 11
     with tempfile.TemporaryDirectory(prefix="labd-bench-") as name:
         directory = Path(name)
-        good = [append(directory, size, 4 if quick else 16, rounds) for size in (BURST, 4096, 64)]
+        for size in (BURST, 4096, 64):
+            append(directory, size, 4 if quick else 16, rounds)
         long = LONG_QUICK if quick else LONG
         fill(directory / "short", SHORT)
         seconds, ratio = fill(directory / "long", long)
-        good.append(ratio <= 1.1)
+        good = [ratio <= 1.1]
         print(f"fill {long:,} lines in 4 KiB reads: {seconds:.1f} s; on disk {ratio:.3f} bytes a byte (target 1.1)")
         good += list(ask(directory, long, rounds * 5))
         grep(directory, long)
     return 0 if all(good) else 1
 
 
-def append(directory: Path, size: int, megabytes: int, rounds: int) -> bool:
+def append(directory: Path, size: int, megabytes: int, rounds: int) -> None:
     """CPU milliseconds a megabyte of `Journal.rx` beside `os.write` of the same chunks."""
     block = b"".join(LINE % (n, n % 1_000_000) for n in range(200_000))
     chunks = [block[i : i + size] for i in range(0, min(len(block), megabytes << 20), size)]
@@ -60,12 +62,8 @@ def append(directory: Path, size: int, megabytes: int, rounds: int) -> bool:
         bare.append(cpu(lambda fd=fd: [os.write(fd, c) for c in chunks]))
         os.close(fd)
     mine, theirs = statistics.median(ours) / total, statistics.median(bare) / total
-    target = " (target 2)" if size == BURST else " (for the record: two writes where the bare file has one)"
     ratio = mine / theirs
-    print(
-        f"append {size} B chunks: {mine * 1e3:.2f} CPU-ms/MB, bare os.write {theirs * 1e3:.2f}: ratio {ratio:.2f}{target}"
-    )
-    return ratio <= 2 or size != BURST
+    print(f"append {size} B chunks: {mine * 1e3:.2f} CPU-ms/MB, bare os.write {theirs * 1e3:.2f}: ratio {ratio:.2f}")
 
 
 def cpu(work: Callable[[], object]) -> float:
@@ -131,9 +129,8 @@ def grep(directory: Path, long: int) -> None:
     needle = b"%d." % (long // 2)
     hits = sum(path.read_bytes().count(needle) for path in (directory / "long" / "rx").glob("*.raw"))
     bare = time.process_time() - start
-    print(
-        f"--grep one line of {long:,}: {ours * 1e3:.0f} CPU-ms, counting in the raw files {bare * 1e3:.0f} ({hits} hits)"
-    )
+    print(f"--grep one line of {long:,}: {ours * 1e3:.0f} CPU-ms, counting in the raw files {bare * 1e3:.0f}")
+    assert hits
 
 
 if __name__ == "__main__":
