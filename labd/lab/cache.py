@@ -46,7 +46,7 @@ def settled(found: os.stat_result, now_ns: int) -> bool:
     """Whether the file is old enough that a later change must show in its times (2 s where times are coarse)."""
     newest = max(found.st_mtime_ns, found.st_ctime_ns)
     coarse = newest % 1_000_000_000 == 0
-    return newest + (2_000_000_000 if coarse else 100_000_000) < now_ns
+    return newest + (2_000_000_000 if coarse else 25_000_000) < now_ns
 
 
 def recall(path: str, key: "Key", env: "Mapping[str, str]") -> "tuple[str, dict[str, Any]] | None":

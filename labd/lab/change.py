@@ -3,7 +3,6 @@
 Pure. The same change is applied to the text by `surgery`; `rewrite` holds the two against each other.
 """
 
-import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -67,7 +66,7 @@ class Remove(Change):
 
 def applied(data: dict[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
     """A copy of `data` with the changes made. Raises KeyError, IndexError or TypeError if a path leads nowhere."""
-    data = copy.deepcopy(data)
+    data = _copy(data)
     for change in changes:
         _apply(data, change)
     return data
@@ -86,6 +85,13 @@ def lookup(data: Any, path: Path) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return data
+
+
+def _copy(data: Any) -> Any:
+    """A deep copy of plain data (the `copy` module would do, and costs its import)."""
+    if isinstance(data, dict):
+        return {key: _copy(value) for key, value in data.items()}
+    return [_copy(value) for value in data] if isinstance(data, list) else data
 
 
 def _apply(data: dict[str, Any], change: Change) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from labd import paths
 from labd.errors import Busy, LabdError
 from labd.lab import reading, storage
-from labd.lab.change import Change, applied, same
-from labd.lab.rewrite import rewrite
+from labd.lab.change import Change
+from labd.lab.rewrite import rewritten
 from labd.lab.validate import problems
 
 #: What a new lab begins with.
@@ -73,9 +73,8 @@ def _edit(path: str, real: str, change: Changer, env: Mapping[str, str]) -> Edit
     before = None if created else source.digest
     data = reading.parse(source.text, path)
     reading.check(data, source.text, path)
-    changes = list(change(data))
-    text = rewrite(source.text, changes)
-    _check_after(data, changes, text, path)
+    text, after = rewritten(source.text, data, list(change(data)))
+    _check_after(after, path)
     raw = (("\ufeff" if source.bom else "") + text).encode()
     if raw == source.raw and not created:
         return Edited(before, source.digest, changed=False, created=False)
@@ -83,11 +82,8 @@ def _edit(path: str, real: str, change: Changer, env: Mapping[str, str]) -> Edit
     return Edited(before, reading.digest(raw), changed=True, created=created)
 
 
-def _check_after(data: dict[str, Any], changes: list[Change], text: str, path: str) -> None:
-    """The last look: the whole new text is what all changes together mean, and it is a valid lab."""
-    after = reading.parse(text, path)
-    if not same(after, applied(data, changes)):
-        raise LabdError(f"the edit of {path} does not read back as meant; the file is as it was")
+def _check_after(after: dict[str, Any], path: str) -> None:
+    """Raise LabdError unless what the new text holds is a valid lab."""
     wrong = problems(after)
     if wrong:
         raise LabdError(f"{wrong[0].message}; {path} is as it was", near=wrong[0].near, hint=wrong[0].hint or None)

@@ -7,7 +7,6 @@ proposal passes there is no edit.
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from difflib import SequenceMatcher
 from typing import Any
 
 from labd.errors import LabdError
@@ -23,14 +22,19 @@ def rewrite(text: str, changes: Iterable[Change], proposers: "tuple[Proposer, ..
 
     `text` must be valid TOML. `proposers` are for tests: the ways to try, instead of tomlkit and then surgery.
     """
-    data = tomllib.loads(text)
+    return rewritten(text, tomllib.loads(text), changes, proposers)[0]
+
+
+def rewritten(
+    text: str, data: dict[str, Any], changes: Iterable[Change], proposers: "tuple[Proposer, ...] | None" = None
+) -> tuple[str, dict[str, Any]]:
+    """`rewrite` for a text that is parsed already; also what the new text holds."""
     for change in changes:
         wanted = applied(data, [change])
-        if data == wanted and same(data, wanted):
-            continue
-        text = _rewritten(text, change, wanted, proposers or _both())
+        if not same(data, wanted):
+            text = _changed(text, change, wanted, proposers or _both())
         data = wanted
-    return text
+    return text, data
 
 
 def _both() -> tuple[Proposer, ...]:
@@ -52,7 +56,7 @@ def _surgery(document: Document, change: Change) -> Iterator[str]:
     yield from surgery.proposals(document, change)
 
 
-def _rewritten(text: str, change: Change, wanted: dict[str, Any], proposers: tuple[Proposer, ...]) -> str:
+def _changed(text: str, change: Change, wanted: dict[str, Any], proposers: tuple[Proposer, ...]) -> str:
     document = Document(text)
     for proposer in proposers:
         for proposal in _whole(proposer(document, change)):
@@ -112,6 +116,8 @@ def _only_taken_away(old: list[str], new: list[str]) -> bool:
     remaining = iter(old)
     if all(line in remaining for line in new):
         return True
+    from difflib import SequenceMatcher
+
     changed = 0
     for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         changed += end - start if kind in ("replace", "insert") else 0

@@ -172,7 +172,7 @@ def test_a_file_that_changed_a_moment_ago_is_not_cached():
     found = os.stat_result(
         (0o100644, 1, 1, 1, 0, 0, 10, 0, 0, 0), {"st_mtime_ns": 10**18 + 7, "st_ctime_ns": 10**18 + 7}
     )
-    assert not cache.settled(found, 10**18 + 50_000_000)
+    assert not cache.settled(found, 10**18 + 20_000_000)
     assert cache.settled(found, 10**18 + 200_000_000)
     coarse = os.stat_result((0o100644, 1, 1, 1, 0, 0, 10, 0, 0, 0), {"st_mtime_ns": 10**18, "st_ctime_ns": 10**18})
     assert not cache.settled(coarse, 10**18 + 1_500_000_000)
