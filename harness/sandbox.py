@@ -26,6 +26,7 @@ from labd import paths
 POLICY = {"config": "config", "loopback": "simulated"}
 
 PREFIX = "bench-"
+_OURS = b"This directory belongs to the process that holds this lock.\n"
 SOCKET_LIMIT = 100
 STOP_LIMIT_S = 10.0
 
@@ -131,19 +132,30 @@ def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | No
         root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_directory()))
     except OSError as error:
         raise SandboxError(f"no sandbox directory: {error}") from error
+    lock = -1
     try:
-        return _furnish(root, scenario, subject, programs or {})
+        lock = _claim(root)
+        return _furnish(root, scenario, subject, programs or {}, lock)
     except (OSError, UnicodeError, ValueError) as error:
         _remove(root)
+        if lock >= 0:
+            os.close(lock)
         raise SandboxError(f"{scenario.id}: {error}") from error
 
 
-def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str]) -> Sandbox:
-    for name in ("home", "work", "bin", "run", "tmp", "rec"):
-        (root / name).mkdir(mode=0o700)
+def _claim(root: Path) -> int:
+    """Hold the directory's lock, first of all, so that what a killed harness leaves can be known for what it is."""
+    (root / "rec").mkdir(mode=0o700)
     lock = os.open(root / "rec" / "new-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, _OURS)
     os.rename(root / "rec" / "new-lock", root / "rec" / "lock")  # its name never stands on a lock that is not held
+    return lock
+
+
+def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str], lock: int) -> Sandbox:
+    for name in ("home", "work", "bin", "run", "tmp"):
+        (root / name).mkdir(mode=0o700)
     (root / "rec" / "argv.jsonl").touch(mode=0o600)  # empty says "nothing ran", missing says "somebody removed it"
     lab = root / "home" / ".config" / "labd" / "lab.toml"
     lab.parent.mkdir(parents=True)
@@ -206,6 +218,8 @@ def reap_abandoned() -> list[Path]:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.read(lock, len(_OURS) + 1) != _OURS:
+                continue  # somebody else's, by the same name
             execute.end_processes(lambda root=root: execute.processes_of(marks(root)))  # type: ignore[misc]
             _remove(root)
             reaped.append(root)

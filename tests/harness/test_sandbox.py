@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -190,3 +191,14 @@ def test_removing_a_tree_never_changes_the_directory_it_stands_in(tmp_path: Path
     tmp_path.chmod(0o755)
     sandbox._remove(tmp_path / "not-there")
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_directory_that_only_looks_like_a_sandbox_is_left_alone() -> None:
+    root = Path(tempfile.mkdtemp(prefix=sandbox.PREFIX, dir="/tmp"))
+    try:
+        (root / "rec").mkdir()
+        (root / "rec" / "lock").write_text("somebody's own\n")
+        assert root not in sandbox.reap_abandoned()
+        assert root.exists()
+    finally:
+        sandbox._remove(root)
