@@ -64,7 +64,7 @@ class Pattern:
         except TimeoutError:
             raise TimedOut(
                 f"--grep {self.pattern!r} takes more than {TIMEOUT_S:g} s on one line",
-                hint="repetitions inside repetitions, as in (a+)+, are what explodes: write it without",
+                hint="write it without a repetition inside a repetition, as in (a+)+: that is what explodes",
             ) from None
 
     def matches_raw(self, raw: bytes, *, partial: bool = False) -> bool:
@@ -81,7 +81,7 @@ def _compile(pattern: str, ignore_case: bool) -> Any:
         where = "" if problem.pos is None else f" at position {problem.pos}"
         raise Usage(
             f"--grep: {problem.msg}{where} of {pattern!r}",
-            hint=f"to find the characters themselves: --grep {_quoted(regex.escape(pattern, special_only=True))}",
+            hint=f"--grep {_quoted(regex.escape(pattern, special_only=True))} to find these very characters",
         ) from None
     except (OverflowError, RecursionError, ValueError) as problem:
         raise Usage(f"--grep: {pattern[:80]!r} is no usable pattern: {problem}") from None
