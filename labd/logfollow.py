@@ -26,6 +26,10 @@ def follow(asked: Query) -> Iterator[Line | Event | Note | bytes]:
         yield Note(f"line #{asked.since} is beyond the last one, #{facts.last_seq}; following from there")
     elif not facts.captured:
         yield Note("nothing captured yet; waiting")
+    elif facts.shown or asked.events_shown:
+        for text in asked.notes():  # there is no end after which they could be told
+            yield Note(text)
+    facts.gaps = 0
     yield from _raw(asked) if asked.raw and asked.pattern is None else _lines(asked)
 
 

@@ -82,6 +82,13 @@ def test_grep_and_events_apply_to_what_comes(tmp_path: Path) -> None:
     ]
 
 
+def test_what_was_left_out_is_told_before_the_following_begins(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    board.says(b"line\n" * 300)
+    answer = following(board, lambda: board.says(b"new\n"))
+    assert list(map(short, answer[-2:])) == ["note showing 200 of 300 lines; --tail 0 for all", "#301 new"]
+
+
 def test_a_cursor_beyond_the_end_is_told_and_followed_from_the_end(tmp_path: Path) -> None:
     board = Board(tmp_path)
     board.says(b"one\n")
@@ -114,11 +121,13 @@ def test_a_reader_beside_a_busy_writer_gets_every_line_once(tmp_path: Path) -> N
 
     writer = threading.Thread(target=write)
     seen: list[str] = []
+
+    def wait(directory: str, seconds: float) -> bool:
+        return time.monotonic() < deadline
+
     writer.start()
     try:
-        for item in logquery.query(
-            board.directory, follow=True, wait=lambda directory, seconds: time.monotonic() < deadline, pending=False
-        ):
+        for item in logquery.query(board.directory, tail=0, follow=True, wait=wait, pending=False):
             seen.append(short(item))
             if len(seen) == count:
                 break
