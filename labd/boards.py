@@ -129,15 +129,15 @@ class Boards:
                     pumps.cancel_scope.cancel()
                 if board.stopping:
                     return
-                self.tell(board.name, "dut", what="exited", code=code, device=board.device)
+                self.tell(board.name, "dut", state="exited", code=code, device=board.device)
                 await trio.sleep(RESTART_SECONDS)
                 board.restarts += 1
                 try:
                     await self._spawn(board)
                 except (NotFound, Unreachable) as error:
-                    self.tell(board.name, "dut", what="failed", why=error.message, device=board.device)
+                    self.tell(board.name, "dut", state="failed", why=error.message, device=board.device)
                     return
-                self.tell(board.name, "dut", what="started", pid=board.status()["pid"], device=board.device)
+                self.tell(board.name, "dut", state="started", pid=board.status()["pid"], device=board.device)
         finally:
             self.running.pop(key, None)
             board.gone.set()
