@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -100,11 +101,11 @@ class BenchInAFolder:
                 os.kill(pid, signal.SIGKILL)
 
 
-@pytest.fixture
-def labd(tmp_path: Path) -> Iterator[BenchInAFolder]:
-    """A fresh bench in a folder with an empty lab. The runtime directory is short, as UNIX sockets need it."""
+@contextlib.contextmanager
+def a_bench(root: Path) -> Iterator[BenchInAFolder]:
+    """A bench under `root`, cleaned away at the end. The runtime directory is short, as UNIX sockets need it."""
     runtime = Path(tempfile.mkdtemp(prefix="lt-", dir="/tmp"))
-    bench = BenchInAFolder(tmp_path, runtime)
+    bench = BenchInAFolder(root, runtime)
     try:
         yield bench
     finally:
@@ -112,8 +113,27 @@ def labd(tmp_path: Path) -> Iterator[BenchInAFolder]:
         shutil.rmtree(runtime, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def a_board(dut: str = "linux-login") -> Iterator[BenchInAFolder]:
+    """For benchmarks: a bench of its own whose target `dut` is a simulated board, without an argv record."""
+    with tempfile.TemporaryDirectory() as root, a_bench(Path(root)) as bench:
+        bench.env.pop("LABD_ARGV_LOG")
+        bench.lab.write_text(LAB_OF_ONE.format(dut=dut))
+        yield bench
+
+
+LAB_OF_ONE = '[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:{dut}"\n'
+
+
+@pytest.fixture
+def labd(tmp_path: Path) -> Iterator[BenchInAFolder]:
+    """A fresh bench in a folder, without a lab."""
+    with a_bench(tmp_path) as bench:
+        yield bench
+
+
 @pytest.fixture
 def board(labd: BenchInAFolder) -> BenchInAFolder:
     """A bench whose lab has one target, `dut`, with a simulated Linux board on its console."""
-    labd.lab.write_text('[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:linux-login"\n')
+    labd.lab.write_text(LAB_OF_ONE.format(dut="linux-login"))
     return labd

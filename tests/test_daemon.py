@@ -14,7 +14,7 @@ import pytest
 
 from labd.client import Client
 from labd.errors import LabdError
-from tests.conftest import LABD, BenchInAFolder, until
+from tests.conftest import LAB_OF_ONE, LABD, BenchInAFolder, until
 
 
 def alive(pid: int) -> bool:
@@ -148,7 +148,7 @@ def test_another_users_connection_is_not_served(board: BenchInAFolder):
 
 
 def test_a_client_that_stops_reading_delays_nobody(board: BenchInAFolder):
-    board.lab.write_text('[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:flood"\n')
+    board.lab.write_text(LAB_OF_ONE.format(dut="flood"))
     board("serial", "watch", "dut")
     stuck = board.start("serial", "log", "dut", "--follow")  # its pipe fills and nobody reads it
     until("lines of the flood", lambda: board.json("serial", "show", "dut")[0]["rx"] > 300_000)

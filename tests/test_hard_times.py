@@ -12,15 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BenchInAFolder, until
-
-FLOOD = '[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:flood"\n'
+from tests.conftest import LAB_OF_ONE, BenchInAFolder, until
 
 
 @pytest.fixture
 def flood(labd: BenchInAFolder) -> BenchInAFolder:
     """A bench whose board never stops printing numbered lines."""
-    labd.lab.write_text(FLOOD)
+    labd.lab.write_text(LAB_OF_ONE.format(dut="flood"))
     return labd
 
 

@@ -9,11 +9,9 @@ import argparse
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from tests.conftest import LABD, BenchInAFolder, until
+from tests.conftest import LABD, BenchInAFolder, a_board, until
 
 UP = {
     "serial log --tail 20": ("serial", "log", "dut", "--tail", "20"),
@@ -54,21 +52,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     count = 7 if parser.parse_args().quick else 31
-    with tempfile.TemporaryDirectory() as root, tempfile.TemporaryDirectory(prefix="lb-", dir="/tmp") as runtime:
-        bench = BenchInAFolder(Path(root), Path(runtime))
-        bench.env.pop("LABD_ARGV_LOG")
-        bench.lab.write_text(
-            '[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:linux-login"\n'
-        )
-        try:
-            bench("serial", "watch", "dut")
-            until("the login prompt", lambda: "login:" in bench.out("serial", "log", "dut"))
-            show("daemon up", rounds(bench, UP, count))
-            bench("daemons", "stop")
-            bench("serial", "log", "dut")
-            show("daemon down", rounds(bench, DOWN, count))
-        finally:
-            bench.clean()
+    with a_board() as bench:
+        bench("serial", "watch", "dut")
+        until("the login prompt", lambda: "login:" in bench.out("serial", "log", "dut"))
+        show("daemon up", rounds(bench, UP, count))
+        bench("daemons", "stop")
+        bench("serial", "log", "dut")
+        show("daemon down", rounds(bench, DOWN, count))
 
 
 if __name__ == "__main__":

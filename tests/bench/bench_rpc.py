@@ -7,12 +7,10 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from labd.client import Client
-from tests.conftest import BenchInAFolder, until
+from tests.conftest import BenchInAFolder, a_board, until
 
 BARE = """
 import socket, sys, trio
@@ -71,21 +69,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     count = 300 if parser.parse_args().quick else 2000
-    with tempfile.TemporaryDirectory() as root, tempfile.TemporaryDirectory(prefix="lb-", dir="/tmp") as runtime:
-        bench = BenchInAFolder(Path(root), Path(runtime))
-        bench.env.pop("LABD_ARGV_LOG")
-        bench.lab.write_text(
-            '[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "loopback:linux-login"\n'
+    with a_board() as bench, Client(_watched(bench).env) as client:
+        print(f"bare trio echo, UNIX socket    {percentiles(bare(str(bench.runtime / 'bare'), count))}")
+        print(f"no-op (daemon.hello)           {percentiles(calls(client, 'daemon.hello', {}, count))}")
+        print(
+            f"an operation (serial.show)     {percentiles(calls(client, 'serial.show', {'target': 'dut'}, count // 4))}"
         )
-        try:
-            bench("serial", "watch", "dut")
-            with Client(bench.env) as client:
-                print(f"bare trio echo, UNIX socket    {percentiles(bare(runtime + '/bare', count))}")
-                print(f"no-op (daemon.hello)           {percentiles(calls(client, 'daemon.hello', {}, count))}")
-                shown = calls(client, "serial.show", {"target": "dut"}, count // 4)
-                print(f"an operation (serial.show)     {percentiles(shown)}")
-        finally:
-            bench.clean()
+
+
+def _watched(bench: BenchInAFolder) -> BenchInAFolder:
+    bench("serial", "watch", "dut")
+    return bench
 
 
 if __name__ == "__main__":
