@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Callable
 
 from . import shell
-from .discipline import Discipline, Event
+from .discipline import INTR, Discipline, Event
 from .dutmodel import Act, After, Dut, Respond, State
 from .flood import Flood
+from .kernel import Output
 from .memory import Memory
-from .port import Port
 from .record import Record
 from .template import Lookup, Template
 
@@ -44,7 +44,7 @@ class Board:
         self._record = record
         self._clock = clock
         self._crashed = crashed
-        self._port: Port | None = None
+        self._port: Output | None = None
         self._tty = Discipline(dut.eol.encode(dut.encoding, "replace"))
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._interrupt = asyncio.Event()
@@ -53,16 +53,24 @@ class Board:
         self._life: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
         self._touched = 0.0
+        self._sent_by = 0.0  # when the line has carried what was printed
+        self._listens = False  # a polling board looks for input now
+        self._pauses = False
 
     # -- power --------------------------------------------------------------------------------------------------
 
-    def connect(self, port: Port) -> None:
+    def connect(self, port: Output) -> None:
         """The board's end of the line."""
         self._port = port
 
     @property
     def powered(self) -> bool:
         return self._life is not None
+
+    @property
+    def where(self) -> str | None:
+        """The name of the state it is in."""
+        return None if self.state is None else self.state.name
 
     def power_on(self) -> None:
         """Boot; nothing if it has power already."""
@@ -114,11 +122,23 @@ class Board:
 
     def _poll_once(self) -> None:
         self._poll = None
-        if self._fifo:
-            self._read(bytes([self._fifo.popleft()]))
+        printing_s = self._sent_by - self._clock()
+        if self._fifo and printing_s <= 0:
+            if self._listens:
+                self._read(bytes([self._fifo.popleft()]))
+            elif self._pauses:
+                self._look_for_intr(self._fifo.popleft())
         if self._fifo:
             poll_ms = 0 if self.state is None else self.state.poll_ms
-            self._poll = asyncio.get_running_loop().call_later(poll_ms / 1000, self._poll_once)
+            wait_s = max(poll_ms / 1000, printing_s)
+            self._poll = asyncio.get_running_loop().call_later(wait_s, self._poll_once)
+
+    def _look_for_intr(self, byte: int) -> None:
+        if byte == INTR:
+            self._read(bytes([byte]))
+        else:
+            self.lost_input += 1
+            self._record.bytes("lost", bytes([byte]))
 
     def _read(self, data: bytes) -> None:
         self._record.bytes("rx", data)
@@ -149,22 +169,19 @@ class Board:
     def _send(self, data: bytes, **fields: bool) -> None:
         if self._port is not None and data:
             self._record.bytes("tx", data, **fields)
+            self._sent_by = max(self._clock(), self._sent_by) + len(data) * self.dut.line.byte_s
             self._port.write(data)
 
     def say(self, data: bytes) -> None:
         """Send exactly these bytes, now, whatever the board is doing."""
         self._send(data)
 
-    def _encode(self, text: str) -> bytes:
-        text = text.replace("\r\n", "\n").replace("\n", self.dut.eol)
-        return text.encode(self.dut.encoding, "surrogateescape" if self.dut.encoding == "utf-8" else "replace")
-
     async def _print(self, template: Template, look: Lookup, line_ms: int = 0) -> None:
         text = template.render(look)
         if not text:
             return
         for line in text.splitlines(keepends=True) if line_ms else [text]:
-            self._send(self._encode(line))
+            self._send(self.dut.encoded(line))
             assert self._port is not None
             await self._port.drain()
             if line_ms:
@@ -172,10 +189,13 @@ class Board:
 
     async def _pause(self, ms: int) -> None:
         """Wait, but not through a ^C."""
+        self._pauses = True
         try:
             await asyncio.wait_for(self._interrupt.wait(), ms / 1000)
         except TimeoutError:
             return
+        finally:
+            self._pauses = False
         raise _Interrupted
 
     # -- life ---------------------------------------------------------------------------------------------------
@@ -249,9 +269,17 @@ class Board:
                 return None
             try:
                 wait = None if soonest is None else max(0.0, soonest - self._clock())
-                return await asyncio.wait_for(self._events.get(), wait)
+                return await self._event(wait)
             except TimeoutError:
                 continue  # keys may have put it off
+
+    async def _event(self, wait_s: float | None) -> Event:
+        """The next event; raises TimeoutError. Only in here a polling board looks for input."""
+        self._listens = True
+        try:
+            return await asyncio.wait_for(self._events.get(), wait_s)
+        finally:
+            self._listens = False
 
     def _due(self, after: After, timer: list[float]) -> float | None:
         if timer[1] and not after.repeat:
@@ -278,7 +306,7 @@ class Board:
         for left in range(int(seconds) if seconds.lstrip("-").isdigit() else 0, 0, -1):
             await self._print(spec.text, self.memory.look_with({"left": left}))
             try:
-                await asyncio.wait_for(self._events.get(), spec.tick_ms / 1000)
+                await self._event(spec.tick_ms / 1000)
             except TimeoutError:
                 continue
             return spec.interrupt
@@ -363,7 +391,7 @@ class Board:
     async def _follow(self, texts: list[str], after_ms: int) -> None:
         for text in texts:
             await asyncio.sleep(after_ms / 1000)
-            self._send(self._encode(text))
+            self._send(self.dut.encoded(text))
 
     def _flood(self, what: str) -> None:
         flood = self.memory.flood

@@ -29,10 +29,14 @@ Top level
                  once its kernel buffer is full; what comes then is lost unless flow is "rtscts" or baud is 0)
     [input]      how the board reads: poll_ms (0 = interrupts; else it takes one byte each so many ms) from a
                  FIFO of fifo bytes (default 16); bytes that come while it is full are lost. A state may have a
-                 poll_ms of its own
+                 poll_ms of its own. A polling board looks only while it waits for input: while it prints (as long
+                 as the line takes for that) or answers, the FIFO fills up, and in a delay_ms all but ^C is thrown
+                 away, as a boot loader does. So lines need a pause between them, and bytes one of poll_ms
     [variables]  name = "value": used as {name}; `--set name=value` overrides; `set` changes them at run time
     [env]        name = "value": the board's environment (U-Boot's, a shell's), {env:name}; may hold {variables}
     [texts]      name = "…": long texts used as {text:name}; may hold fields, and earlier texts
+    [kernel]     lines that a kernel writes on the same console whatever else is being printed: see below
+    [program]    the board is a real program under a PTY instead of states: see below
     and, for a board of one state, everything that a state has.
 
 A state: [states.NAME]
@@ -61,6 +65,27 @@ A state: [states.NAME]
                  when_env = "…" (matches only if the environment has that name), flood ("start", "stop"),
                  flood_rate = "…"
 
+The kernel's lines: [kernel]
+    lines        a text or an array, used in turn; each is printed as "[   12.345678] TEXT" and the eol
+    mid_line     3 = in the middle of every 3rd line of output (0, as everywhere here, is never)
+    between      between lines: before every n-th
+    before_prompt   between the output and every n-th prompt
+    after_prompt    50 ms after every n-th prompt, which is not printed again
+    in_echo      in the middle of the echo of what is typed, at every n-th prompt
+    every_ms     by the clock, wherever the output is just then
+    prompt       the text by which the prompt is known at the beginning of a line; only in_echo cuts such a line
+
+A real program: [program] (a shell, so that a bench meets the real thing; `loopback.program` runs it and says what it
+can reach, which is little). Only the package's own files may have one, others need `--allow-programs`; a file that
+includes such a board may change its [variables].
+    argv         the program and its arguments; argv_or: instead, where argv's program is not installed
+    env, files   tables: its whole environment besides HOME, PATH and TERM=vt100, and files in its HOME
+    columns, rows   of its terminal, 80 by 24
+    restart_ms   it is started again so long after it has ended (default 500), as getty does; 0 = only by power
+    ask_position    true: ESC[6n follows each `prompt`, unless the program asks itself, as busybox does, and the answer
+                 is kept from it
+A key goes to its terminal as it comes; `banner` is printed before it starts; states, respond and so on are refused.
+
 Everything in milliseconds, bytes or counts takes a number, or a text of variables: poll_ms = "{rx_poll_ms}".
 
 Fields: {0}, {1}… and named groups of `match`; {line}, {word} (its first word); {name} of [variables]; {nonce}, which
@@ -72,211 +97,17 @@ A reboot counts `boots` up, forgets `set` and unsaved `setenv`, and starts over 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import include
-from .dutmodel import Act, After, Countdown, Dut, FloodSpec, Followup, Line, Respond, State
+from .dutmodel import Dut, Line, State
+from .dutread import BUILTINS, NAME, Reader
 from .strict import DutFileError, Table, near
-from .template import EMPTY, Template, TemplateError, compile_template
+from .template import Template
 
-BUILTINS = frozenset(
-    ["line", "word", "env", "text", "boots", "uptime", "kernel_time", "status", "sent", "rate_now"],
-)
 MAIN = "main"
-_FORMAT = re.compile(r"0?\d*d?")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class _Reader:
-    """Turns tables into the dataclasses above; knows which names a field may have."""
-
-    def __init__(self, file: str, variables: dict[str, str], texts: Collection[str]) -> None:
-        self.file = file
-        self.variables = variables
-        self.texts = texts
-        self.used: set[str] = set()
-        self.needs: set[str] = set()
-        self.gotos: list[tuple[Table, str, str]] = []
-        self.poll_ms = 0
-        self.input_fifo = 16
-
-    def read_input(self, table: Table | None) -> None:
-        if table is not None:
-            self.poll_ms = self.number(table, "poll_ms", 0)
-            self.input_fifo = max(1, self.number(table, "fifo", 16))
-            table.done()
-
-    def template(self, table: Table, key: str, text: str | None, extra: Collection[str] = ()) -> Template:
-        if not text:
-            return EMPTY
-        try:
-            compiled = compile_template(text)
-        except TemplateError as error:
-            raise table.fail(key, str(error)) from None
-        for item in compiled.fields:
-            self._check_field(table, key, item.name, item.arg, extra)
-        return compiled
-
-    def _check_field(self, table: Table, key: str, name: str, arg: str, extra: Collection[str]) -> None:
-        if name in extra:
-            if arg and not _FORMAT.fullmatch(arg):
-                raise table.fail(key, f"{{{name}:{arg}}}: after the colon comes a width, such as 08d")
-            return
-        if name in self.variables:
-            self.used.add(name)
-        elif name == "nonce":
-            self.used.add(name)
-            self.needs.add(name)
-        elif name not in BUILTINS:
-            known = [*self.variables, *BUILTINS, "nonce", *extra]
-            raise table.fail(key, f"unknown variable {{{name}}}", near(name, known))
-        if name == "text" and arg not in self.texts:
-            raise table.fail(key, f"no text named {arg!r} in [texts]", near(arg, self.texts))
-        if name == "env" and arg.isdigit() and arg not in extra:
-            raise table.fail(key, f"{{env:{arg}}}: the match has no group {arg}")
-
-    def text(self, table: Table, key: str, extra: Collection[str] = (), default: str = "") -> Template:
-        return self.template(table, key, table.text(key, default), extra)
-
-    def number(self, table: Table, key: str, default: int) -> int:
-        """A count that isn't negative, or a text of variables that makes one."""
-        value = table.get(key, (int, str), "a number, or a text of variables that makes one")
-        if isinstance(value, str):
-            rendered = self.template(table, key, value).render(lambda name, arg: self.variables.get(name, "?"))
-            if not rendered.strip().isdigit():
-                raise table.fail(key, f"{value!r} gives {rendered!r}, which is not a whole number")
-            value = int(rendered)
-        if value is not None and value < 0:
-            raise table.fail(key, f"{value} is negative")
-        return default if value is None else int(value)
-
-    def goto(self, table: Table, key: str) -> str | None:
-        value = table.text(key)
-        if value is not None:
-            self.gotos.append((table, key, value))
-        return value
-
-    def act(self, table: Table) -> Act:
-        act = Act(self.goto(table, "goto"), table.flag("reboot", False))
-        if act.goto and act.reboot:
-            raise table.fail("goto", "a reboot goes to the first state; take one of the two away")
-        return act
-
-    # -- parts of a state ---------------------------------------------------------------------------------------
-
-    def respond(self, table: Table, line_ms: int) -> Respond:
-        source = table.text("match")
-        if source is None:
-            raise table.fail("match", "is required")
-        try:
-            match = re.compile(source)
-        except re.error as error:
-            raise table.fail("match", f"is no regular expression: {error}") from None
-        groups = {str(number) for number in range(match.groups + 1)} | set(match.groupindex)
-        act = self.act(table)
-        spec = Respond(
-            match=match,
-            reply=self.text(table, "reply", groups),
-            act=act,
-            delay_ms=self.number(table, "delay_ms", 0),
-            line_ms=self.number(table, "line_ms", line_ms),
-            prompt=table.flag("prompt", True) and not act.goto and not act.reboot,
-            followup=self.followup(table, groups),
-            status=self.number(table, "status", 0),
-            set=self._assignments(table, groups),
-            setenv=tuple(
-                (self.template(table, "setenv", name, groups), self.template(table, "setenv", value, groups))
-                for name, value in table.mapping("setenv").items()
-            ),
-            unsetenv=self.text(table, "unsetenv", groups),
-            saveenv=table.flag("saveenv", False),
-            when_env=self.text(table, "when_env", groups),
-            flood=table.choice("flood", "", ["", "start", "stop"]),
-            flood_rate=self.text(table, "flood_rate", groups),
-        )
-        table.done()
-        return spec
-
-    def followup(self, table: Table, groups: Collection[str]) -> Followup:
-        texts = tuple(self.template(table, "followup", text, groups) for text in table.strings("followup"))
-        return Followup(texts, self.number(table, "followup_ms", 500))
-
-    def _assignments(self, table: Table, groups: Collection[str]) -> tuple[tuple[str, Template], ...]:
-        pairs = table.mapping("set")
-        for name in pairs:
-            if name not in self.variables:
-                raise table.fail(f"set.{name}", "no such variable in [variables]", near(name, self.variables))
-            self.used.add(name)
-        return tuple((name, self.template(table, f"set.{name}", value, groups)) for name, value in pairs.items())
-
-    def after(self, table: Table) -> After:
-        if "ms" not in table.data:
-            raise table.fail("ms", "is required")
-        spec = After(
-            ms=self.number(table, "ms", 0),
-            print=self.text(table, "print", ["n"]),
-            act=self.act(table),
-            since=table.choice("since", "input", ["input", "enter"]),
-            repeat=table.flag("repeat", False),
-        )
-        if spec.repeat and not spec.ms:
-            raise table.fail("ms", "0 with repeat would never pause")
-        table.done()
-        return spec
-
-    def countdown(self, table: Table | None) -> Countdown | None:
-        if table is None:
-            return None
-        for key in ("goto", "interrupt"):
-            if key not in table.data:
-                raise table.fail(key, "is required")
-        value = table.get("seconds", (int, str), "a number or a text")
-        spec = Countdown(
-            seconds=self.template(table, "seconds", str(3 if value is None else value)),
-            text=self.text(table, "text", ["left"]),
-            tick_ms=max(1, self.number(table, "tick_ms", 1000)),
-            goto=self.goto(table, "goto") or "",
-            interrupt=self.goto(table, "interrupt") or "",
-        )
-        table.done()
-        return spec
-
-    def flood(self, table: Table | None) -> FloodSpec | None:
-        if table is None:
-            return None
-        if "line" not in table.data:
-            raise table.fail("line", "is required")
-        spec = FloodSpec(
-            line=self.text(table, "line", ["n", "t"]),
-            rate=self.number(table, "rate", 0),
-            start=table.flag("start", True),
-            first=self.number(table, "first", 1),
-        )
-        table.done()
-        return spec
-
-    def state(self, name: str, table: Table) -> State:
-        """Reads a state's keys; the caller says `done()`, since a board of one state has more of them."""
-        line_ms = self.number(table, "line_ms", 0)
-        return State(
-            name=name,
-            enter=self.text(table, "enter"),
-            then=self.goto(table, "then"),
-            mode=table.choice("mode", "line", ["line", "key", "mute", "loop"]),
-            echo=table.flag("echo", True),
-            prompt=self.text(table, "prompt"),
-            unknown=self.text(table, "unknown", ["0"]),
-            shell=table.flag("shell", False),
-            line_ms=line_ms,
-            poll_ms=self.number(table, "poll_ms", self.poll_ms),
-            countdown=self.countdown(table.table("countdown")),
-            flood=self.flood(table.table("flood")),
-            after=tuple(self.after(item) for item in table.tables("after")),
-            respond=tuple(self.respond(item, line_ms) for item in table.tables("respond")),
-        )
 
 
 def load(path: str | Path, settings: Mapping[str, str] | None = None, *, name: str | None = None) -> Dut:
@@ -298,16 +129,17 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
     top = Table(data, file)
     declared = top.mapping("variables")
     for key in [*declared, *settings]:
-        if not _NAME.fullmatch(key):
+        if not NAME.fullmatch(key):
             raise top.fail(f"variables.{key}", "a name is letters, digits and _, and starts with no digit")
         if key in BUILTINS:
             raise top.fail(f"variables.{key}", "is a name that the player gives a value itself")
     texts = top.mapping("texts")
-    reader = _Reader(file, {**declared, **settings}, texts)
+    reader = Reader(file, {**declared, **settings}, texts)
     if not top.text("title"):
         raise top.fail("title", "is required")
     reader.read_input(top.table("input"))
-    states = _states(reader, top)
+    program = reader.program(top.table("program"))
+    states = _states(reader, top) if program is None else {MAIN: _stateless(reader)}
     start = top.text("start", next(iter(states)))
     reader.gotos.append((top, "start", str(start)))
     line = _line(reader, top.table("line"))
@@ -328,6 +160,8 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
         env=_env(reader, top),
         texts=_texts(reader, top, texts),
         states=states,
+        kernel=reader.kernel(top.table("kernel")),
+        program=program,
         needs=tuple(sorted(reader.needs)),
     )
     top.done()
@@ -335,7 +169,7 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
     return dut
 
 
-def _states(reader: _Reader, top: Table) -> dict[str, State]:
+def _states(reader: Reader, top: Table) -> dict[str, State]:
     named = top.table("states")
     if named is None:
         return {MAIN: reader.state(MAIN, top)}
@@ -350,7 +184,12 @@ def _states(reader: _Reader, top: Table) -> dict[str, State]:
     return states
 
 
-def _texts(reader: _Reader, top: Table, texts: Mapping[str, str]) -> dict[str, Template]:
+def _stateless(reader: Reader) -> State:
+    """The one state of a board that is a program: such a board has none of the keys of a state."""
+    return reader.state(MAIN, Table({}, reader.file))
+
+
+def _texts(reader: Reader, top: Table, texts: Mapping[str, str]) -> dict[str, Template]:
     done: dict[str, Template] = {}
     for key, text in texts.items():
         reader.texts = list(done)  # a text may use those before it, so none can hold itself
@@ -358,7 +197,7 @@ def _texts(reader: _Reader, top: Table, texts: Mapping[str, str]) -> dict[str, T
     return done
 
 
-def _env(reader: _Reader, top: Table) -> dict[str, str]:
+def _env(reader: Reader, top: Table) -> dict[str, str]:
     def look(name: str, arg: str) -> str:
         return reader.variables.get(name, "")
 
@@ -366,7 +205,7 @@ def _env(reader: _Reader, top: Table) -> dict[str, str]:
 
 
 def _check_names(
-    reader: _Reader, states: Mapping[str, State], declared: Collection[str], settings: Collection[str]
+    reader: Reader, states: Mapping[str, State], declared: Collection[str], settings: Collection[str]
 ) -> None:
     for table, key, goto in reader.gotos:
         if goto not in states:
@@ -384,7 +223,7 @@ def _check_names(
             raise DutFileError(reader.file, "", f"has no variable {key!r} to set", near(key, known))
 
 
-def _line(reader: _Reader, table: Table | None) -> Line:
+def _line(reader: Reader, table: Table | None) -> Line:
     if table is None:
         return Line()
     line = Line(

@@ -96,6 +96,36 @@ class FloodSpec:
 
 
 @dataclass(frozen=True)
+class KernelSpec:
+    """Lines that the board's kernel writes on the console, and where: each number n is "every n-th", 0 is never."""
+
+    lines: tuple[Template, ...]
+    prompt: Template
+    mid_line: int
+    between: int
+    before_prompt: int
+    after_prompt: int
+    in_echo: int
+    every_ms: int
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """A real program that is the board. `built_in` says that the package's own file names it."""
+
+    argv: tuple[Template, ...]
+    argv_or: tuple[Template, ...]
+    env: tuple[tuple[str, Template], ...]
+    files: tuple[tuple[str, Template], ...]
+    columns: int
+    rows: int
+    restart_ms: int
+    prompt: Template
+    ask_position: bool
+    built_in: bool
+
+
+@dataclass(frozen=True)
 class State:
     """One state of the board."""
 
@@ -135,4 +165,11 @@ class Dut:
     env: Mapping[str, str]
     texts: Mapping[str, Template]
     states: Mapping[str, State]
+    kernel: KernelSpec | None = None
+    program: ProgramSpec | None = None
     needs: tuple[str, ...] = field(default=())
+
+    def encoded(self, text: str) -> bytes:
+        """`text` as the board sends it: its line ends, its encoding."""
+        text = text.replace("\r\n", "\n").replace("\n", self.eol)
+        return text.encode(self.encoding, "surrogateescape" if self.encoding == "utf-8" else "replace")

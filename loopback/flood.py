@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .template import Lookup, Template
 
 if TYPE_CHECKING:
-    from .port import Port
+    from .kernel import Output
 
 BATCH = 256  # lines a write at full speed
 TICK_S = 0.01
@@ -22,7 +22,7 @@ class Flood:
     """A generator on one port. `rate` is in lines a second, 0 for as many as the port takes."""
 
     def __init__(
-        self, port: Port, line: Template, lookup: Lookup, eol: str, rate: int, first: int, uptime: Callable[[], float]
+        self, port: Output, line: Template, lookup: Lookup, eol: str, rate: int, first: int, uptime: Callable[[], float]
     ) -> None:
         self._port = port
         self._lookup = lookup

@@ -22,12 +22,14 @@ from typing import Any
 
 import serial
 
-from . import control, library
+from . import control, library, program
 from .cable import Cable
 from .dut import Board
 from .dutfile import load
 from .dutmodel import Dut
+from .kernel import KernelLog
 from .port import Port
+from .program import NoProgramError, ProgramBoard
 from .record import Record
 from .strict import DutFileError
 
@@ -35,16 +37,22 @@ from .strict import DutFileError
 class Player:
     """Plays `dut` until `quit`; `device` None means on a cable of its own."""
 
-    def __init__(self, dut: Dut, *, link: str | None, device: str | None, record: Record, baud: int | None) -> None:
-        self._dut = dut
+    def __init__(
+        self, dut: Dut, *, link: str | None, device: str | None, record: Record, baud: int | None, allowed: bool = False
+    ) -> None:
+        self._line = dut.line if baud is None else replace(dut.line, baud=baud)
+        self._dut = dut = replace(dut, line=self._line)
         self._device = device
         self._link = link
         self._record = record
-        self._line = dut.line
-        if baud is not None:
-            self._line = replace(dut.line, baud=baud)
         self._loop = asyncio.get_running_loop()
-        self._board = Board(dut, record, self._loop.time, self._crashed)
+        self._board: Board | ProgramBoard
+        if dut.program is None:
+            self._board = Board(dut, record, self._loop.time, self._crashed)
+        else:
+            shut_in = program.check(dut, allowed)
+            self._board = ProgramBoard(dut, record, self._loop.time, self._crashed, free=not shut_in)
+        self._kernel: KernelLog | None = None
         self._cable: Cable | None = None
         self._end: asyncio.Future[int] = self._loop.create_future()
         self._boot: asyncio.TimerHandle | None = None
@@ -77,24 +85,38 @@ class Player:
         )
         self._cable = cable
         assert cable.near is not None
-        self._board.connect(await Port.open(cable.far.path, self._line, self._board.received, self._lost))
+        await self._connect(cable.far.path)
         cable.start()
         if self._dut.boot == "at-start":
             self._board.power_on()
         return cable.near.path
 
     async def _on_device(self, device: str) -> str:
-        self._board.connect(await Port.open(device, self._line, self._board.received, self._lost))
+        await self._connect(device)
         self._board.power_on()  # nobody can see when the other end of a real cable is opened
         return device
+
+    async def _connect(self, path: str) -> None:
+        port = await Port.open(path, self._line, self._board.received, self._lost)
+        kernel = self._dut.kernel
+        if kernel is None:
+            self._board.connect(port)
+        else:
+            self._kernel = KernelLog(port, kernel, self._board.memory.look, self._dut.encoded, self._record)
+            self._board.connect(self._kernel)
 
     def _port_changed(self, what: str) -> None:
         self._record.add("port", state=what)
         if what == "opened" and (self._dut.boot == "each-open" or self._board.memory.boots == 0):
-            self._board.power_off()
+            self._power_off()
             if self._boot is not None:
                 self._boot.cancel()
             self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._board.power_on)
+
+    def _power_off(self) -> None:
+        self._board.power_off()
+        if self._kernel is not None:
+            self._kernel.reset()
 
     def _crashed(self, error: BaseException) -> None:
         _tell(f"the board crashed, which is a mistake in the player: {error!r}")
@@ -148,7 +170,7 @@ class Player:
             return {"say": len(request["say"])}
         if "power" in request:
             if request["power"] in ("off", "cycle"):
-                self._board.power_off()
+                self._power_off()
             if request["power"] in ("on", "cycle"):
                 self._board.power_on()
             return {"power": request["power"], "boots": self._board.memory.boots}
@@ -190,7 +212,7 @@ class Player:
             **({} if self._cable is None else self._cable.stats()),
             "powered": board.powered,
             "boots": memory.boots,
-            "state": None if board.state is None else board.state.name,
+            "state": board.where,
             "uptime_s": round(memory.uptime, 3) if board.powered else None,
             "cpu_s": round(time.process_time(), 4),
             "lost_input": board.lost_input,
@@ -230,6 +252,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--baud", type=int, metavar="N", help="the line's speed instead of the file's; 0 = unpaced")
     parser.add_argument("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", dest="settings")
     parser.add_argument("--record", metavar="FILE", help="append what the board received and did, as JSON Lines")
+    parser.add_argument(
+        "--allow-programs", action="store_true", help="run a DUT file's [program] with your rights, not shut in"
+    )
     parser.add_argument("--list", action="store_true", help="list the built-in boards and exit")
     parser.add_argument("--check", metavar="FILE", help="check a DUT file and exit")
     args = parser.parse_args(argv)
@@ -252,7 +277,7 @@ def _check(path: str, settings: dict[str, str]) -> int:
 
 
 async def _play(args: argparse.Namespace, dut: Dut, record: Record) -> int:
-    player = Player(dut, link=args.link, device=args.device, record=record, baud=args.baud)
+    player = Player(dut, link=args.link, device=args.device, record=record, baud=args.baud, allowed=args.allow_programs)
     return await player.run()
 
 
@@ -278,6 +303,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DutFileError as error:
         _tell(str(error))
         return 2
-    except (OSError, serial.SerialException) as error:
+    except (OSError, serial.SerialException, NoProgramError) as error:
         _tell(str(error))
         return 1
