@@ -52,6 +52,7 @@ class Bench:
         self.internal: dict[str, Any] = {}
         self.started = time.time()
         self._grew: dict[str, trio.Event] = {}
+        self._growth: dict[str, int] = {}
         self._making = trio.Lock()
 
     # --- what operations ask ---------------------------------------------------------------------------------------
@@ -134,12 +135,17 @@ class Bench:
             await self.boards.stop(board)
         return {"stopped": [board.name for board in found]}
 
-    async def wait_journal(self, directory: str, seconds: float) -> bool:
-        """Sleep until the journal in `directory` grew, at most `seconds`. Always True: the caller is still there."""
-        event = self._grew.setdefault(directory, trio.Event())
+    async def wait_journal(self, directory: str, seconds: float, seen: int | None = None) -> int:
+        """Sleep until the journal in `directory` grew, at most `seconds`; how often it has grown so far.
+
+        Given back as `seen`, that number closes the gap between two waits: what came meanwhile ends the next at once.
+        """
         with trio.move_on_after(seconds):
-            await event.wait()
-        return True
+            if seen is None:
+                await self._grew.setdefault(directory, trio.Event()).wait()
+            while seen is not None and self._growth.get(directory, 0) == seen:
+                await self._grew.setdefault(directory, trio.Event()).wait()
+        return self._growth.get(directory, 0)
 
     # --- what the daemon runs --------------------------------------------------------------------------------------
 
@@ -236,6 +242,7 @@ class Bench:
         self._drop_if_idle(entry)
 
     def _wake(self, directory: str) -> None:
+        self._growth[directory] = self._growth.get(directory, 0) + 1
         event = self._grew.pop(directory, None)
         if event is not None:
             event.set()

@@ -199,7 +199,8 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
     """The methods that are no operations: what the program itself needs of its daemon."""
 
     async def hello() -> dict[str, Any]:
-        return {"version": __version__, "pid": os.getpid(), "level": bench.level, "started": bench.started}
+        return {"version": __version__, "pid": os.getpid(), "level": bench.level, "started": bench.started,
+                "state": bench.state}  # fmt: skip
 
     async def status() -> dict[str, Any]:
         calls = [{"pid": c["pid"], "argv": c["argv"]} for c in server.calls.values()]
@@ -212,8 +213,11 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
     async def stop_board(name: str) -> dict[str, Any]:
         return await bench.stop_board(name)
 
+    async def journal_wait(directory: str, seen: int | None = None, seconds: float = 5.0) -> int:
+        return await bench.wait_journal(directory, min(float(seconds), 60.0), seen)
+
     return {"daemon.hello": hello, "daemon.status": status, "daemon.stop": stop_daemon,
-            "daemon.stop_board": stop_board}  # fmt: skip
+            "daemon.stop_board": stop_board, "journal.wait": journal_wait}  # fmt: skip
 
 
 async def _on_signals(signals: Any, stop: trio.Event) -> None:

@@ -90,9 +90,13 @@ class Server:
 
         call.env["XDG_STATE_HOME"] = os.path.dirname(self.bench.state)  # the journals are this daemon's
 
+        seen: dict[str, int] = {}
+
         def wait(directory: str, seconds: float) -> bool:
             call.flush()
-            return bool(trio.from_thread.run(self.bench.wait_journal, directory, seconds))
+            known = seen.get(directory, -1)  # the first wait ends at once: what came since the first look is not lost
+            seen[directory] = trio.from_thread.run(self.bench.wait_journal, directory, seconds, known)
+            return True
 
         call.wait_data = wait
         call.hop = _hop
