@@ -13,80 +13,78 @@ import fcntl
 import os
 import stat
 import termios
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import serial
 
-from labd.channels import access, raw
-from labd.errors import Busy, Unreachable
-from labd.platform import current, same_adapter
+from labd.channels import access, raw, wires
+from labd.channels.closing import claim, drain, quietly, refuse_own, release
+from labd.channels.portmodel import Port as Port
+from labd.channels.portmodel import Settings as Settings
+from labd.errors import Unreachable
+from labd.platform import current, naming, same_adapter
 
 PARITIES = {"none": "N", "even": "E", "odd": "O", "mark": "M", "space": "S"}
-DRAIN_S = 1.0
-"""How long a close waits for bytes that the kernel accepted and the wire has not seen."""
-
-# Which device numbers this process holds, and for whom: flock in one process can't say who the other is.
-_ours: dict[int, str] = {}
-_ours_lock = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a port is set, in the words of the lab file. `dtr`, `rts`: None leaves the line as the kernel puts it."""
-
-    baud: int = 115200
-    bytesize: int = 8
-    parity: str = "none"
-    stopbits: float = 1
-    flow: str = "none"
-    dtr: bool | None = None
-    rts: bool | None = None
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "Settings":
-        """From an interface's table. A power button's DTR starts released, or opening the port would press it."""
-        dtr = config.get("assert_dtr")
-        if dtr is None and config.get("power_button"):
-            dtr = False
-        return cls(
-            baud=int(config.get("baud", 115200)),
-            bytesize=int(config.get("bytesize", 8)),
-            parity=str(config.get("parity", "none")),
-            stopbits=float(config.get("stopbits", 1)),
-            flow=str(config.get("flow", "none")),
-            dtr=dtr,
-            rts=config.get("assert_rts"),
-        )
-
-    def plain(self) -> dict[str, Any]:
-        """For events and answers."""
-        return dict(vars(self))
 
 
 @dataclass
-class Port:
-    """An open tty. `node` is the real path behind `device`; `notes` are facts that its user should know."""
+class TtyPort(Port):
+    """An open tty. `number` is its device number."""
 
-    device: str
-    node: str
-    kind: str
-    settings: Settings
-    handle: "_Serial"
-    identity: dict[str, Any] | None
-    number: int
-    notes: list[str] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held by every thread that uses `fd`, so that none uses a number that was closed and given to another port."""
-    closed: bool = False
+    handle: "_Serial" = field(kw_only=True)
+    number: int = field(kw_only=True)
 
     @property
     def fd(self) -> int:
-        """The descriptor, non-blocking."""
         return int(self.handle.fd)
+
+    def shut(self, *, hung_up: bool) -> None:
+        held = self.lock.acquire(timeout=2.0)
+        self.closed = True
+        fd = self.fd
+        quietly(
+            lambda: None if hung_up else drain(fd),
+            # On a real port, what could not be sent would hold the close for up to 30 s.
+            lambda: None if self.kind != "tty" else termios.tcflush(fd, termios.TCOFLUSH),
+            lambda: fcntl.ioctl(fd, termios.TIOCNXCL),  # it would outlive us while anybody has the tty open
+            self.handle.close,
+        )
+        release(self.number)
+        if held:
+            self.lock.release()
+
+    def change(self, settings: Settings, *, label: str) -> None:
+        with self.lock:
+            if self.closed:
+                raise Unreachable(f"{label}: the port went down")
+            handle = self.handle
+            before, handle.settings = handle.settings, settings
+            try:
+                handle.apply_settings(_words(settings, pty=self.kind != "tty"))
+                _set_lines(handle, settings, before)
+                raw.make_raw(self.fd, xonxoff=settings.flow == "xonxoff")
+            except Exception as error:
+                handle.settings = before
+                raise access.explain(error, self.device, self.node, label, []) from error
+            self.settings = settings
+            self.notes[:] = _notes(self)
+
+    def put(self, wire: str, level: bool) -> None:
+        with self.lock:
+            wires.put(self._live(), wire, level)
+
+    def levels(self) -> dict[str, bool | None]:
+        with self.lock:
+            return wires.levels(self._live())
+
+    def _live(self) -> int:
+        if self.closed:
+            raise OSError(errno.EIO, "the port went down")
+        if self.kind != "tty":  # a Linux PTY takes a break without a word, and it goes nowhere
+            raise OSError(errno.ENOTTY, "a PTY")
+        return self.fd
 
 
 class _Serial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
@@ -95,6 +93,7 @@ class _Serial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.no_modem_lines = False
+        self.no_rate = False
         super().__init__()
 
     def _reset_input_buffer(self) -> None:
@@ -108,6 +107,16 @@ class _Serial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
         except BaseException:
             fcntl.ioctl(self.fd, termios.TIOCNXCL)
             raise
+
+    def _set_special_baudrate(self, baudrate: int) -> None:
+        """A rate beyond the named ones. A terminal without a line (macOS's PTYs) says ENOTTY; it is used as it is."""
+        try:
+            super()._set_special_baudrate(baudrate)
+        except (OSError, ValueError) as error:  # pyserial wraps some systems' errors
+            cause = error if isinstance(error, OSError) and error.errno else error.__context__
+            if getattr(cause, "errno", None) != errno.ENOTTY:
+                raise
+            self.no_rate = True
 
     def _update_dtr_state(self) -> None:
         if self.settings.dtr is not None:
@@ -157,64 +166,36 @@ def open_port(
         if wrong:
             raise Unreachable(f"{label}: {device} would not take raw mode: {', '.join(wrong)} stayed")
         kind = kind or ("pty" if system.is_pty(node) else "tty")
-        port = Port(device, node, kind, settings, handle, system.identity(node), number)
+        port = TtyPort(device, node, kind, settings, _identity(node), handle=handle, number=number)
         port.notes += _notes(port)
+        if kind == "tty":
+            port.latency_ms = system.low_latency(handle.fd, node)
     except Exception as error:
-        _quietly(lambda: fcntl.ioctl(handle.fd, termios.TIOCNXCL), handle.close)
+        quietly(lambda: fcntl.ioctl(handle.fd, termios.TIOCNXCL), handle.close)
         raise access.explain(error, device, node, label, []) from error
-    with _ours_lock:
-        _ours[number] = owner or label
+    claim(number, owner or label)
     return port
 
 
 def close_port(port: Port, *, hung_up: bool) -> None:
     """Close for good. Waits at most a second for what is still to be sent; never raises. Blocks as the driver does."""
-    held = port.lock.acquire(timeout=2.0)
-    port.closed = True
-    fd = port.fd
-    _quietly(
-        lambda: None if hung_up else _drain(fd),
-        # On a real port, what could not be sent would hold the close for up to 30 s.
-        lambda: None if port.kind != "tty" else termios.tcflush(fd, termios.TCOFLUSH),
-        lambda: fcntl.ioctl(fd, termios.TIOCNXCL),  # it would outlive us while anybody has the tty open
-        port.handle.close,
-    )
-    with _ours_lock:
-        _ours.pop(port.number, None)
-    if held:
-        port.lock.release()
-
-
-def _quietly(*acts: Callable[[], object]) -> None:
-    """All of them, whatever each says: a port that is going down refuses some."""
-    for act in acts:
-        try:
-            act()
-        except (OSError, termios.error):
-            pass
+    port.shut(hung_up=hung_up)
 
 
 def change_settings(port: Port, settings: Settings, *, label: str) -> None:
     """Set an open port anew, without closing it. Raises Unreachable."""
-    with port.lock:
-        if port.closed:
-            raise Unreachable(f"{label}: the port went down")
-        handle = port.handle
-        before, handle.settings = handle.settings, settings
-        try:
-            handle.apply_settings(_words(settings, pty=port.kind != "tty"))
-            _set_lines(handle, settings, before)
-            raw.make_raw(port.fd, xonxoff=settings.flow == "xonxoff")
-        except Exception as error:
-            handle.settings = before
-            raise access.explain(error, port.device, port.node, label, []) from error
-        port.settings = settings
-        port.notes[:] = _notes(port)
+    port.change(settings, label=label)
 
 
 def _where(device: str, expected: Mapping[str, Any] | None) -> str:
-    """The path to open. A link (udev's by-id, by-path) carries the identity itself and is followed as it is."""
-    if expected is None or os.path.islink(device):
+    """The path to open: where the adapter is that was there before.
+
+    A link (udev's by-id, by-path, somebody's own) carries the identity itself and is followed as it is; but not a
+    by-id link that leads to whichever of two like adapters came last.
+    """
+    if expected is None:
+        return device
+    if os.path.islink(device) and ("/by-path/" in device or not expected.get("twins")):
         return device
     if os.path.exists(device) and same_adapter(dict(expected), current().identity(device)):
         return device
@@ -224,9 +205,19 @@ def _where(device: str, expected: Mapping[str, Any] | None) -> str:
     return found or device
 
 
+def _identity(node: str) -> dict[str, Any] | None:
+    """What the platform knows of the adapter, and `twins`: whether another has the same ids."""
+    found = current().identity(node)
+    if found is None:
+        return None
+    twins = [port for port in current().serial_ports() if port["node"] == node and port["twins"]]
+    return {**found, "twins": True} if twins else found
+
+
 def _name(identity: Mapping[str, Any]) -> str:
     words = [identity.get("product") or f"USB {identity.get('vid')}:{identity.get('pid')}"]
-    words += [f"serial {identity['serial']}"] if identity.get("serial") else [f"at {identity.get('topology')}"]
+    told_by_serial = identity.get("serial") and not identity.get("twins")
+    words += [f"serial {identity['serial']}"] if told_by_serial else [f"at {identity.get('topology')}"]
     return " ".join(str(word) for word in words)
 
 
@@ -244,10 +235,7 @@ def _node(path: str, label: str) -> tuple[str, int]:
 
 def _free(node: str, number: int, label: str, *, own_cable: bool) -> None:
     """Raise Busy if somebody has it open: checked before we open, since opening alone can reset a board."""
-    with _ours_lock:
-        owner = _ours.get(number)
-    if owner is not None:
-        raise Busy(f"{label}: {node} is in use by {owner}, in this daemon", hint="labd serial stop, for the other one")
+    refuse_own(number, node, label)
     if own_cable:
         return
     others = [holder for holder in current().holders(node) if not holder["master"]]
@@ -286,7 +274,7 @@ def _words(settings: Settings, *, pty: bool) -> dict[str, Any]:
     }
 
 
-def _notes(port: Port) -> list[str]:
+def _notes(port: TtyPort) -> list[str]:
     """What the user of this port should know."""
     instead = current().callout(port.device)
     if instead != port.device:
@@ -294,25 +282,14 @@ def _notes(port: Port) -> list[str]:
     return _tty_notes(port)
 
 
-def _tty_notes(port: Port) -> list[str]:
+def _tty_notes(port: TtyPort) -> list[str]:
     if port.kind != "tty":
         return ["a PTY, not a UART: no line rate, no modem lines"]
     notes = ["no modem lines (DTR, RTS) on this port"] if port.handle.no_modem_lines else []
     got = raw.speed(port.fd)
-    if got is not None and got != port.settings.baud and hasattr(termios, f"B{port.settings.baud}"):
+    if port.handle.no_rate:
+        notes.append(f"this port has no line rate: {port.settings.baud} baud was not set")
+    elif got is not None and got != port.settings.baud and hasattr(termios, f"B{port.settings.baud}"):
         notes.append(f"the driver set {got} baud instead of {port.settings.baud}")
-    try:
-        port.handle.set_low_latency_mode(True)
-    except Exception:  # not every driver has it, and nothing depends on it
-        pass
-    return notes
-
-
-def _drain(fd: int) -> None:
-    """Wait until the kernel has nothing left to send, at most DRAIN_S."""
-    until = time.monotonic() + DRAIN_S
-    while time.monotonic() < until:
-        left = fcntl.ioctl(fd, termios.TIOCOUTQ, b"\0\0\0\0")
-        if not any(left):
-            return
-        time.sleep(0.005)
+    advice = naming.advice(port.device) if port.identity else None
+    return notes + ([advice] if advice else [])

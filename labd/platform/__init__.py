@@ -51,7 +51,8 @@ class Platform(Protocol):
     def holders(self, path: str, max_age_s: float = 0.0) -> list[dict[str, Any]]:
         """Which other processes have the device `path` open: `{pid, command, master}`; `master`: a PTY's far end.
 
-        The answer may be `max_age_s` old, which lets many askers share one walk through all processes.
+        The answer may be `max_age_s` old, which lets many askers share one walk through all processes. This process
+        and those in `OURS` are left out.
 
         Empty when nobody has, when the path is absent, and when this system won't tell.
         """
@@ -76,6 +77,13 @@ class Platform(Protocol):
     def line_errors(self, fd: int) -> dict[str, int] | None:
         """The driver's counts of lost and broken bytes since boot; None when it doesn't count."""
 
+    def low_latency(self, fd: int, node: str) -> int | None:
+        """Ask the adapter on the open `fd` to hand over bytes at once; how many ms it still waits, None if unknown."""
+
+
+OURS: set[int] = set()
+"""The pids of our own helpers (a capture process) that hold our ports with us: no holder that anybody is warned of."""
+
 
 def current() -> Platform:
     """The module for the system that we run on."""
@@ -89,8 +97,11 @@ def current() -> Platform:
 
 
 def same_adapter(one: dict[str, Any] | None, other: dict[str, Any] | None) -> bool:
-    """Whether two identities are one adapter: by its serial number if it has one, else by the socket it is in."""
+    """Whether two identities are one adapter: by its serial number if that is its alone, else by the socket it is in.
+
+    `twins` in `one` says that another adapter with the same ids, and the same serial number or none, was seen.
+    """
     if one is None or other is None:
         return False
-    keys = ["vid", "pid", "interface", "serial" if one.get("serial") else "topology"]
+    keys = ["vid", "pid", "interface", "serial" if one.get("serial") and not one.get("twins") else "topology"]
     return all(one.get(key) == other.get(key) for key in keys)

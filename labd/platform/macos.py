@@ -13,6 +13,7 @@ import stat
 import struct
 from typing import Any
 
+from labd.platform import OURS
 from labd.platform.select_thread import SelectThread
 
 _PTY = re.compile(r"/dev/ttys[0-9a-f]+")
@@ -122,6 +123,10 @@ def line_errors(fd: int) -> dict[str, int] | None:
     return None  # the BSD tty layer keeps no such counts
 
 
+def low_latency(fd: int, node: str) -> int | None:
+    return None  # Apple's and FTDI's drivers take it from their own property lists
+
+
 # Who has it open: libproc's structures, as <sys/proc_info.h> lays them out -----------------------------------------
 
 _LIST_FDS, _VNODE_PATH, _VNODE = 1, 2, 1
@@ -139,7 +144,7 @@ def holders(path: str, max_age_s: float = 0.0) -> list[dict[str, Any]]:
 def _holders(real: str, libproc: Any) -> list[dict[str, Any]]:
     # A serial port has two nodes, cu.X and tty.X; whoever has one keeps us out of the other.
     names = {real, real.replace("/dev/cu.", "/dev/tty."), real.replace("/dev/tty.", "/dev/cu.")}
-    found = [pid for pid in _pids(libproc) if pid != os.getpid() and names & _open_paths(libproc, pid)]
+    found = [pid for pid in _pids(libproc) if pid not in {os.getpid(), *OURS} and names & _open_paths(libproc, pid)]
     return [{"pid": pid, "command": _command(libproc, pid), "master": False} for pid in sorted(found)]
 
 
