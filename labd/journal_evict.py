@@ -1,6 +1,6 @@
 """Which segments of a journal may go: by size, by age. Deletes whole segments, oldest first, never the newest bytes.
 
-Owned by `labd.journal.Journal`. Offsets and line numbers of what stays never change; each eviction is told.
+Owned by the writer of each stream. Offsets and line numbers of what stays never change; each eviction is told.
 """
 
 import json
@@ -12,24 +12,17 @@ from labd.journal_stream import Stream
 
 
 class Keeper:
-    """The retention of one journal: at most `keep_bytes` on disk, at most `keep_ns` behind a segment's last byte."""
+    """The retention of one stream: at most `keep_bytes` on disk, at most `keep_ns` behind a segment's last byte."""
 
-    def __init__(self, rx: Stream, events: Stream, keep_bytes: int | None, keep_ns: int | None) -> None:
-        self.rx = rx
-        self.events = events
+    def __init__(self, stream: Stream, keep_bytes: int | None, keep_ns: int | None) -> None:
+        self.stream = stream
         self.keep_bytes = keep_bytes
         self.keep_ns = keep_ns
 
-    def evict(self, now_ns: int) -> list[dict[str, Any]]:
-        """Drop what is beyond the limits; for each stream that lost something, the fields of an `evicted` event."""
-        told = []
-        for stream in (self.rx, self.events):
-            self._roll_if_old(stream, now_ns)
-            fields = self._evict_stream(stream, now_ns)
-            if fields and stream is self.rx:
-                told.append(fields)
-        self._follow_rx()
-        return told
+    def evict(self, now_ns: int) -> dict[str, Any] | None:
+        """Drop what is beyond the limits; the fields of an `evicted` event, or None if nothing was dropped."""
+        self._roll_if_old(self.stream, now_ns)
+        return self._evict_stream(self.stream, now_ns)
 
     def _roll_if_old(self, stream: Stream, now_ns: int) -> None:
         """A quiet line never fills its segment; without this its bytes would outlive the limit for ever."""
@@ -55,12 +48,15 @@ class Keeper:
             total -= sizes.pop(0)
         return {"bytes": dropped, "first_offset": found[0], "why": why} if dropped else None
 
-    def _follow_rx(self) -> None:
-        """Events go with the bytes they stand beside: a segment whose every event is before the first byte kept."""
-        first = bases(self.rx.directory)[0]
-        found = bases(self.events.directory)
-        while len(found) > 1 and _first_event_rx(self.events.directory, found[1]) < first:
-            self.events.drop_oldest(found.pop(0))
+
+def follow_rx(events: Stream, rx_directory: str) -> None:
+    """Events go with the bytes they stand beside: a segment whose every event is before the first byte kept."""
+    kept = bases(rx_directory)
+    if not kept:
+        return
+    found = bases(events.directory)
+    while len(found) > 1 and _first_event_rx(events.directory, found[1]) < kept[0]:
+        events.drop_oldest(found.pop(0))
 
 
 def _disk_size(directory: str, base: int) -> int:

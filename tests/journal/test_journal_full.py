@@ -149,13 +149,13 @@ def test_wherever_the_space_ends_the_journal_stays_true(
 def test_an_error_of_the_disk_itself_is_reported_and_capture_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from labd import journal
+    from labd import journal_files
 
     def fail(fd: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     board = Board(tmp_path)
-    monkeypatch.setattr(journal, "_fdatasync", fail)
+    monkeypatch.setattr(journal_files, "fdatasync", fail)
     board.says(b"x\n")
     board.journal.sync()
     assert board.journal.failing == "Input/output error: what was received may not survive a power cut"
@@ -165,9 +165,9 @@ def test_an_error_of_the_disk_itself_is_reported_and_capture_goes_on(
 
 
 def test_more_events_than_can_wait_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from labd import journal
+    from labd import journal_events
 
-    monkeypatch.setattr(journal, "WAITING_MAX", 3)
+    monkeypatch.setattr(journal_events, "WAITING_MAX", 3)
     disk = Faults(monkeypatch)
     board = Board(tmp_path)
     disk.room = 0
