@@ -114,11 +114,14 @@ def _resolve(words: list[str], for_help: bool) -> tuple[Operation | None, tuple[
     noun = words[0]
     operations = noun_operations(noun)
     by_path = {path: op for op in operations for path in (op.path, *op.aliases)}
-    wanted = tuple(words[:2])
-    if len(wanted) == 2 and wanted in by_path:
-        return by_path[wanted], by_path[wanted].path, words[2:]
-    verbs = sorted({path[1] for path in by_path if len(path) == 2})
-    if verbs and (for_help or words[1:2] in (["-h"], ["--help"])):
+    for size in (3, 2):
+        wanted = tuple(words[:size])
+        if len(wanted) == size and wanted in by_path:
+            return by_path[wanted], by_path[wanted].path, words[size:]
+    verbs = sorted({path[1] for path in by_path if len(path) > 1})
+    if len(words) > 1 and words[1] in verbs and not for_help:
+        _third(noun, words, sorted({path[2] for path in by_path if path[1:2] == (words[1],) and len(path) == 3}))
+    if verbs and (for_help or any(word in ("-h", "--help") for word in words[1:3])):
         return None, (noun,), []
     bare = by_path.get((noun,))
     if bare is not None and (not verbs or _may_follow(bare, words[1:2])):
@@ -130,6 +133,19 @@ def _resolve(words: list[str], for_help: bool) -> tuple[Operation | None, tuple[
         raise Usage(f"labd {noun} has no verb {words[1]!r}", near=[f"{noun} {v}" for v in nearest(words[1], verbs)],
                     hint=f"labd {noun} --help")  # fmt: skip
     raise Usage(f"labd {noun} needs a verb: {', '.join(verbs)}", hint=f"labd {noun} --help")
+
+
+def _third(noun: str, words: list[str], thirds: list[str]) -> None:
+    """A verb of two words (`serial trigger add`) whose second one is missing or unknown. Raises Usage, unless help
+    is asked for.
+    """
+    if words[2:3] in (["-h"], ["--help"]):
+        return
+    verb = f"labd {noun} {words[1]}"
+    if len(words) == 2 or words[2].startswith("-"):
+        raise Usage(f"{verb} needs a verb: {', '.join(thirds)}", hint=f"labd {noun} --help")
+    near = [f"{noun} {words[1]} {third}" for third in nearest(words[2], thirds)]
+    raise Usage(f"{verb} has no verb {words[2]!r}", near=near, hint=f"labd {noun} --help")
 
 
 def _may_follow(bare: Operation, following: list[str]) -> bool:
@@ -225,19 +241,23 @@ class _Reader:
         if self.found.get("help"):
             return {}
         self._fill_places()
-        missing = [p for p in self.operation.params if p.required and p.name not in self.given]
+        missing = [p for p in self.operation.params if self._needed(p) and p.name not in self.given]
         if missing:
             names = " and ".join("/".join(p.flags) + f" {p.metavar}" if p.flags else p.metavar for p in missing)
             raise Usage(f"labd {self.operation.name} needs {names}", hint=f"labd {self.operation.name} --help")
         filled = {p.name: ([] if p.repeat or p.kind == "rest" else p.default) for p in self.operation.params}
         return filled | self.given
 
+    def _needed(self, param: Param) -> bool:
+        """Whether it must be given, as things stand."""
+        return param.required and not any(other in self.given for other in param.unless)
+
     def _fill_places(self) -> None:
         places = [p for p in self.places if p.kind != "rest"]
-        spare = len(self.words) - sum(p.required for p in places)
+        spare = len(self.words) - sum(self._needed(p) for p in places)
         words = iter(self.words)
         for param in places:
-            if not param.required:
+            if not self._needed(param):
                 if spare <= 0:
                     continue
                 spare -= 1

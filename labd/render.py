@@ -155,7 +155,7 @@ def usage_line(op: Operation) -> str:
         if param.kind == "rest":
             words.append(f"{param.metavar}..." if param.required else f"[{param.metavar}...]")
         elif param.positional:
-            words.append(param.metavar if param.required else f"[{param.metavar}]")
+            words.append(param.metavar if param.required and not param.unless else f"[{param.metavar}]")
         else:
             text = param.flags[0] + _value(param) + ("..." if param.repeat else "")
             words.append(text if param.required else f"[{text}]")

@@ -29,6 +29,18 @@ TABLE = {
             ),
         ),
         Operation(
+            ("serial", "trigger", "add"),
+            "arm",
+            effect="actuate",
+            missing="x",
+            params=(
+                TARGET,
+                Param("pattern", "x", required=True),
+                Param("text", "x", required=True, unless=("key",)),
+                Param("key", "x", flags=("--key",), repeat=True),
+            ),
+        ),
+        Operation(
             ("serial", "add"),
             "add",
             effect="config",
@@ -89,6 +101,21 @@ def test_one_positional_is_the_text_and_two_are_target_and_text():
     assert values("serial send hello")["text"] == "hello"
     for line in ("serial send pico hello", "serial send -t pico hello", "serial send hello -t pico"):
         assert (values(line)["target"], values(line)["text"]) == ("pico", "hello")
+
+
+def test_a_verb_of_two_words_is_told_apart_from_one_that_is_missing_or_unknown():
+    parsed = argv.parse(["serial", "trigger", "add", "pico", "login:", "root"])
+    assert parsed.operation is not None and parsed.operation.name == "serial trigger add"
+    assert mistake("serial trigger").message == "labd serial trigger needs a verb: add"
+    assert mistake("serial trigger ad pico").near == ["serial trigger add"]
+    assert argv.parse(["serial", "trigger", "--help"]).words == ("serial",)
+
+
+def test_a_required_word_may_be_left_out_where_another_parameter_stands_for_it():
+    found = values("serial trigger add pico login: --key esc")
+    assert (found["target"], found["pattern"], found["text"]) == ("pico", "login:", None)
+    assert values("serial trigger add login: root")["target"] is None
+    assert "TEXT" in mistake("serial trigger add login:").message
 
 
 def test_a_target_named_by_flag_and_by_place_is_named_twice():

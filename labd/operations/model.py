@@ -25,13 +25,14 @@ KINDS = ("str", "int", "float", "path", "choice", "switch", "rest")
 class Param:
     """One parameter: a positional if `flags` is empty, else an option.
 
+    `unless` names parameters one of which makes a required one unneeded (`--key` in place of a text).
     `unit` is printed behind the help (`ms`, `baud`). `minimum` and `maximum` bound numbers. `repeat` makes the
     value a list; any other option given twice is an error. `complete` names what the values are
     (`target`, `interface`, `host`, `skill`, `helper`, `operation`, `file`), for shell completion and near matches.
     """
 
     __slots__ = ("choices", "complete", "default", "flags", "help", "kind", "maximum", "metavar", "minimum",
-                 "name", "repeat", "required", "unit")  # fmt: skip
+                 "name", "repeat", "required", "unit", "unless")  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Param:
         kind: str = "str",
         flags: tuple[str, ...] = (),
         required: bool = False,
+        unless: tuple[str, ...] = (),
         default: Any = None,
         choices: tuple[str, ...] = (),
         unit: str = "",
@@ -56,6 +58,7 @@ class Param:
         self.kind = kind
         self.flags = flags
         self.required = required
+        self.unless = unless
         self.default = default
         self.choices = choices
         self.unit = unit
