@@ -219,7 +219,7 @@ def test_help_is_asked_for_in_any_of_these_ways(line: str):
 
 
 def test_rpc_parameters_become_words_that_parse_to_the_same_values():
-    op = TABLE["serial"][1]
+    op = TABLE["serial"][2]
     params = {"name": "bmc", "target": "-x", "baud": 9600, "power_button": False, "unset": ["a", "b"]}
     got = values(argv.words_of(op, params))
     assert {k: got[k] for k in params} == params
@@ -227,7 +227,7 @@ def test_rpc_parameters_become_words_that_parse_to_the_same_values():
 
 def test_an_unknown_rpc_parameter_is_an_error_with_near_matches():
     with pytest.raises(Usage) as caught:
-        argv.words_of(TABLE["serial"][1], {"bau": 1})
+        argv.words_of(TABLE["serial"][2], {"bau": 1})
     assert caught.value.near == ["baud"]
 
 
