@@ -12,9 +12,11 @@ from typing import Any
 import trio
 
 from labd.capture import CaptureLoop
-from labd.channels import watchover
+from labd.channels import sense, watchover
+from labd.channels.netport import open_net
 from labd.channels.opening import close_in_thread, open_in_thread
 from labd.channels.port import Port, Settings, change_settings, open_port
+from labd.channels.portmodel import NETWORK
 from labd.errors import LabdError, Unreachable
 from labd.journal import Journal
 from labd.platform import current
@@ -23,7 +25,13 @@ RETRY_FIRST_S = 0.02
 RETRY_MOST_S = 0.25
 CRASH_PAUSE_S = 1.0
 SYNC_EVERY_S = 1.0
-LATER = ("rfc2217://", "socket://", "board:")
+RETRY_MOST_NET_S = 1.0
+"""A server that is down, or that hangs up at once, is asked less often than a socket for a plug is looked at."""
+
+STEADY_S = 1.0
+"""A port that lived for less is not reopened at once: that would go round and round."""
+
+LATER = ("board:",)
 """Device classes that a lab may name and that this version can't open."""
 
 StartDut = Callable[[str, str, Mapping[str, Any]], Awaitable[str]]
@@ -57,8 +65,10 @@ class Line:
         self.port: Port | None = None
         self.journal: Journal | None = None
         self.sending = trio.StrictFIFOLock()
+        self.wires = trio.StrictFIFOLock()
         self.sent = self.opens = 0
         self.suspects: list[dict[str, Any]] = []
+        self.sensed: dict[str, Any] | None = None
         self.finished = trio.Event()
         self._identity: dict[str, Any] | None = None
         self._error: LabdError | None = None
@@ -67,6 +77,7 @@ class Line:
         self._gone = trio.Event()
         self._scope = trio.CancelScope()
         self._lost_at = 0.0
+        self._lost_why = ""
         self._unsynced = False
         self._owner = f"{self.label} of {around.lab_path}"
         self._stop_reason = "the daemon stops"
@@ -146,13 +157,16 @@ class Line:
             "sent": self.sent,
             "reopened": max(self.opens - 1, 0),
             "suspects": list(self.suspects),
+            "latency_ms": port.latency_ms if port else None,
+            "sense": self.sensed if port else None,
             "journal": journal.directory if journal else None,
         }
 
     @property
     def kind(self) -> str:
         """What the device is by its name; "pty" is only known once it is open."""
-        return "loopback" if str(self.config["device"]).startswith("loopback:") else "tty"
+        scheme = str(self.config["device"]).partition(":")[0]
+        return scheme if scheme in ("loopback", *NETWORK) else "tty"
 
     @property
     def rx_end(self) -> int:
@@ -184,9 +198,11 @@ class Line:
         while True:
             try:
                 port = await self._connect()
-                pause = RETRY_FIRST_S
+                opened = trio.current_time()
                 await self._carry(port)
-                continue
+                if trio.current_time() - opened >= STEADY_S:
+                    pause = RETRY_FIRST_S
+                    continue
             except LabdError as error:
                 self._failed(error)
             except Exception as error:
@@ -197,7 +213,7 @@ class Line:
             with trio.move_on_after(pause):
                 await self._poke.wait()
             self._poke = trio.Event()
-            pause = min(pause * 1.6, RETRY_MOST_S)
+            pause = min(pause * 1.6, RETRY_MOST_NET_S if self.kind in NETWORK else RETRY_MOST_S)
 
     async def _connect(self) -> Port:
         """The port, open; and on the first time the journal too."""
@@ -208,7 +224,9 @@ class Line:
             path = await self.around.start_dut(device, self.name, self.config)
         settings, kind, identity = self.settings, self.kind if self.kind == "loopback" else None, self._identity
         port = await open_in_thread(
-            lambda: open_port(path, settings, label=self.label, owner=self._owner, kind=kind, expected=identity),
+            (lambda: open_net(path, settings, label=self.label, owner=self._owner))
+            if self.kind in NETWORK
+            else lambda: open_port(path, settings, label=self.label, owner=self._owner, kind=kind, expected=identity),
             label=self.label,
             node=path,
             limiter=self.around.limiter,
@@ -233,6 +251,7 @@ class Line:
             self._now_open(port)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watchover.watch_over, self, port)
+                nursery.start_soon(sense.follow, self, port)
                 await self._gone.wait()
                 nursery.cancel_scope.cancel()
         finally:
@@ -241,7 +260,9 @@ class Line:
                 self.around.capture.remove(token, drain=True)
             hung_up = self._gone.is_set()
             if hung_up:
-                self.tell("lost", why=self.why, node=port.node)
+                self.why = self._lost_why = port.why_gone(self.why)
+                unsent = port.unsent()
+                self.tell("lost", why=self.why, node=port.node, **({"unsent": unsent} if unsent else {}))
             let_go = await close_in_thread(port, hung_up=hung_up, limiter=self.around.limiter)
             if not let_go:
                 self.tell("error", what="close", message=f"the driver did not let go of {port.node} in time")
@@ -255,7 +276,7 @@ class Line:
             self.tell("open", **self._facts(port))
         else:
             gap = trio.current_time() - self._lost_at
-            self.tell("reopened", gap_ms=round(gap * 1000), **self._facts(port))
+            self.tell("reopened", gap_ms=round(gap * 1000), cause=self._lost_why, **self._facts(port))
         self._announce_outcome()
 
     def _ended(self, reason: str) -> None:

@@ -125,8 +125,8 @@ async def test_one_missing_interface_fails_the_watch_and_the_others_stay_open(ri
 
 @with_rig
 async def test_devices_of_later_versions_are_answered_as_such(rig: Rig) -> None:
-    with pytest.raises(Unreachable, match="rfc2217 ports arrive with a later version"):
-        await rig.channel.watch([rig.config(device="rfc2217://10.0.0.1:4000")])
+    with pytest.raises(Unreachable, match="board ports arrive with a later version"):
+        await rig.channel.watch([rig.config(device="board:pi")])
 
 
 @with_rig
