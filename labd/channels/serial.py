@@ -136,6 +136,21 @@ class SerialChannel:
         """Turn DTR over for `ms` and back, on the open handle. Unreachable when the port is down or has no DTR."""
         return await modem.pulse_dtr(self._line(name), ms, who or {})
 
+    async def send_break(self, name: str, ms: float, *, who: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Hold the line in a break for `ms`, in its turn. Unreachable when the port is down or has no break."""
+        return await modem.send_break(self._line(name), ms, who or {})
+
+    async def set_lines(
+        self, name: str, dtr: bool | None = None, rts: bool | None = None, *, who: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Drive DTR and RTS; None leaves a line alone. Answers as `lines` does. Unreachable as there."""
+        wanted = {wire: level for wire, level in (("dtr", dtr), ("rts", rts)) if level is not None}
+        return await modem.set_lines(self._line(name), wanted, who or {})
+
+    async def lines(self, name: str) -> dict[str, Any]:
+        """`{interface, dtr, rts, cts, dsr, dcd, ri}` read now; None: nobody can know. Unreachable without lines."""
+        return await modem.lines(self._line(name))
+
     def status(self) -> list[dict[str, Any]]:
         """Every line, as plain data; may be called from any thread."""
         return [line.status() for line in list(self._lines.values())]
