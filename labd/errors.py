@@ -64,6 +64,13 @@ class Unreachable(LabdError):
     name = "unreachable"
 
 
+class Died(LabdError):
+    """The target said that it is past helping (a kernel panic) while something else was waited for."""
+
+    exit_code = 8
+    name = "died"
+
+
 class PassedOn(LabdError):
     """A hook, helper or remote command failed with its own exit code, which becomes ours."""
 

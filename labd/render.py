@@ -22,7 +22,7 @@ GLOBAL_HELP = (
 )
 EXIT_CODES = (
     "0 done · 1 failed · 2 bad usage · 3 refused by policy · 4 no such thing · 5 timed out · 6 busy · "
-    "7 device or host unreachable"
+    "7 device or host unreachable · 8 the target died"
 )
 
 

@@ -6,11 +6,12 @@ is ever queued for later, and nothing is sent on a descriptor that is no longer 
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from labd.errors import TimedOut, Unreachable
+from labd.errors import Busy, TimedOut, Unreachable
 
 if TYPE_CHECKING:
     from labd.channels.line import Line
@@ -25,7 +26,8 @@ class _Record:
 
     def __init__(self, line: "Line", total: int, who: dict[str, Any]) -> None:
         self._line = line
-        self._fields = {"total": total, "who": who}
+        # Bytes that came while a long send went on are an echo of it, though its events are written later.
+        self._fields = {"total": total, "who": who, "rx_before": line.rx_end}
         self._data = bytearray()
         self._since = time.monotonic()
         self.rx_before = line.rx_end
@@ -47,8 +49,19 @@ class _Record:
             self._line.tell_sent(data, accepted=len(data), **self._fields, **more)
 
 
-async def send(line: "Line", data: bytes, *, pace_ms: float, who: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-    """Send `data`, `pace_ms` after each byte if that is above 0. Waits for its turn on the line.
+async def send(
+    line: "Line",
+    data: bytes,
+    *,
+    pace_ms: float,
+    who: dict[str, Any],
+    timeout_s: float,
+    line_pace_ms: float = 0.0,
+    may_go_on: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Send `data`, `pace_ms` after each byte and `line_pace_ms` after each line's end. Waits for its turn on the line.
+
+    `may_go_on()` is asked before each piece of a paced send; what it raises ends the send.
 
     Returns `{interface, bytes, accepted, rx, ms}`: `rx` is the offset of the first byte that can be an answer.
     Raises Unreachable when the port is down or goes down (with how much it took), TimedOut after `timeout_s`.
@@ -65,7 +78,8 @@ async def send(line: "Line", data: bytes, *, pace_ms: float, who: dict[str, Any]
         if line.port is not port:
             port = _open_port(line)
         record = _Record(line, len(data), who)
-        await _write_all(line, port, data, record, pace_ms, deadline, timeout_s)
+        pieces = _pieces(data, pace_ms / 1000, line_pace_ms / 1000)
+        await _write_all(line, port, data, record, pieces, may_go_on, deadline, timeout_s)
     finally:
         line.sending.release()
     return {
@@ -83,18 +97,61 @@ def _open_port(line: "Line") -> "Port":
     return line.port
 
 
+def send_now(line: "Line", data: bytes, *, who: dict[str, Any]) -> int:
+    """Hand the port what it takes of `data` in this very step; how much. 0 when it is down or others are writing.
+
+    For reactions that can't wait for their turn. Never blocks, never raises; runs in the loop.
+    """
+    port = line.port
+    if port is None or port.closed or line.sending.locked():
+        return 0
+    record = _Record(line, len(data), who)
+    try:
+        count = os.write(port.fd, data)
+    except OSError:
+        return 0
+    record.took(data[:count])
+    record.tell()
+    return count
+
+
+def _pieces(data: bytes, pace_s: float, line_pace_s: float) -> Iterator[tuple[int, float]]:
+    """(offset where a piece ends, seconds to wait behind it)."""
+    if pace_s <= 0 and line_pace_s <= 0:
+        yield len(data), 0.0
+        return
+    for at, byte in enumerate(data, 1):
+        ends_line = byte == 0x0A or (byte == 0x0D and data[at : at + 1] != b"\n")
+        pause = max(pace_s, line_pace_s if ends_line else 0.0)
+        if pause > 0 or at == len(data):
+            yield at, pause
+
+
 async def _write_all(
-    line: "Line", port: "Port", data: bytes, record: _Record, pace_ms: float, deadline: float, timeout_s: float
+    line: "Line",
+    port: "Port",
+    data: bytes,
+    record: _Record,
+    pieces: Iterator[tuple[int, float]],
+    may_go_on: Callable[[], None],
+    deadline: float,
+    timeout_s: float,
 ) -> None:
     size = len(data)
     ended = "cancelled"
     try:
         with trio.fail_at(deadline):
-            while record.accepted < size:
-                await _write_some(line, port, data, record, 1 if pace_ms > 0 else size)
-                if pace_ms > 0 and record.accepted < size:
-                    await trio.sleep(pace_ms / 1000)
+            for end, pause in pieces:
+                while record.accepted < end:
+                    await _write_some(line, port, data, record, end - record.accepted)
+                if pause > 0 and end < size:
+                    await trio.sleep(pause)
+                    may_go_on()
         ended = ""
+    except Busy as error:
+        ended = "taken over"
+        error.message = f"{error.message} (the port took {record.accepted} of {size} bytes before that)"
+        raise
     except trio.TooSlowError:
         ended = "timed out"
         raise TimedOut(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from labd.errors import NotFound, Refused, Usage
 from labd.operations.model import INTERFACE, TARGET, Operation, Param
 from labd.operations.serial_config import SERIAL_CONFIG_OPERATIONS
+from labd.operations.serial_expect import SERIAL_EXPECT
 from labd.operations.serial_log import SERIAL_LOG
 
 TYPE_CHECKING = False
@@ -264,6 +265,7 @@ OPERATIONS = (
             ("labd serial send pico -- -v", "a text that starts with a dash"),
         ),
     ),
+    SERIAL_EXPECT,
     SERIAL_LOG,
     Operation(
         ("serial", "show"),
