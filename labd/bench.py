@@ -101,6 +101,17 @@ class Bench:
         await self._captured(lab, target, interface).pulse_dtr(interface, ms, who=who)
         return {"target": target, "interface": interface, "line": "DTR", "ms": ms}
 
+    async def lines(self, lab: Lab, target: str, interface: str) -> dict[str, Any]:
+        """The modem lines of an open interface, read now: dtr, rts, cts, dsr, dcd, ri. Raises Unreachable."""
+        return {"target": target, **await self._captured(lab, target, interface).lines(interface)}
+
+    async def set_lines(
+        self, lab: Lab, target: str, interface: str, wanted: Mapping[str, bool], who: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Drive `dtr` and `rts` to the levels in `wanted`; then as `lines`. Raises Unreachable."""
+        channel = self._captured(lab, target, interface)
+        return {"target": target, **await channel.set_lines(interface, **wanted, who=who)}
+
     def _captured(self, lab: Lab, target: str, interface: str) -> SerialChannel:
         entry = self.entries.get((os.path.realpath(lab.path), target))
         if entry is None:
