@@ -16,11 +16,13 @@ from labd.boards import Boards
 from labd.capture import CaptureLoop
 from labd.channels.serial import SerialChannel
 from labd.errors import LabdError, NotFound, Unreachable
+from labd.writers import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from labd.lab import Lab
+    from labd.lease import Lease
 
 #: Seconds between looks at the lab files in use.
 LAB_SECONDS = 1.0
@@ -54,6 +56,8 @@ class Bench:
         self._grew: dict[str, trio.Event] = {}
         self._growth: dict[str, int] = {}
         self._making = trio.Lock()
+        self.writers = Writers(lambda lab, target: self._channel_in_use(lab, target))
+        self.shells: dict[tuple[str, str, str], Any] = {}  # what `labd.run_shell` found out about consoles
 
     # --- what operations ask ---------------------------------------------------------------------------------------
 
@@ -76,25 +80,22 @@ class Bench:
         self._drop_if_idle(entry)
         return stopped
 
-    async def send(
-        self,
-        lab: Lab,
-        target: str,
-        interface: str,
-        data: bytes,
-        *,
-        pace_ms: float,
-        who: dict[str, Any],
-        timeout_s: float,
-    ) -> dict[str, Any]:
-        """Write bytes to an open interface. Raises Unreachable when it is not captured or down; nothing is queued.
+    async def send(self, lab: Lab, target: str, interface: str, data: bytes, **how: Any) -> dict[str, Any]:
+        """Write bytes to an open interface: see `labd.writers.Writers.send`."""
+        return await self.writers.send(lab, target, interface, data, **how)
 
-        `seq` in the answer is the last line that was whole before: what comes after it may be an answer.
-        """
-        channel = self._captured(lab, target, interface)
-        seq = next((line["seq"] for line in channel.status() if line["name"] == interface), 0)
-        sent = await channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s)
-        return {**sent, "seq": seq}
+    async def hold(self, lab: Lab, target: str, interface: str, who: Mapping[str, Any], ttl_s: float,
+                   take: bool = False, **how: Any) -> Lease:  # fmt: skip
+        """Become a console's one writer for a while: see `labd.writers.Writers.hold`."""
+        return await self.writers.hold(lab, target, interface, who, ttl_s, take=take, **how)
+
+    def release(self, lease: Lease) -> bool:
+        """Give a console back to others; False if it was not held any more. Thread-safe."""
+        return self.writers.leases.release(lease)
+
+    async def break_(self, lab: Lab, target: str, interface: str, ms: float, who: dict[str, Any]) -> dict[str, Any]:
+        """Hold the line in break: see `labd.writers.Writers.break_`."""
+        return await self.writers.break_(lab, target, interface, ms, who)
 
     async def pulse_dtr(self, lab: Lab, target: str, interface: str, ms: float, who: dict[str, Any]) -> dict[str, Any]:
         """Assert DTR for `ms` milliseconds. Raises Unreachable when the port is not captured or has no such line."""
@@ -112,6 +113,10 @@ class Bench:
         channel = self._captured(lab, target, interface)
         return {"target": target, **await channel.set_lines(interface, **wanted, who=who)}
 
+    def _channel_in_use(self, lab_path: str, target: str) -> SerialChannel | None:
+        entry = self.entries.get((lab_path, target))
+        return None if entry is None else entry.channel
+
     def _captured(self, lab: Lab, target: str, interface: str) -> SerialChannel:
         entry = self.entries.get((os.path.realpath(lab.path), target))
         if entry is None:
@@ -123,7 +128,8 @@ class Bench:
     def status(self, lab_path: str, target: str) -> list[dict[str, Any]]:
         """What the captured interfaces of a target are doing. Thread-safe."""
         entry = self.entries.get((os.path.realpath(lab_path), target))
-        return entry.channel.status() if entry else []
+        lines = entry.channel.status() if entry else []
+        return [{**line, "writer": self.writers.holder(lab_path, target, line["name"])} for line in lines]
 
     def channels(self) -> list[dict[str, Any]]:
         """Every captured interface of every lab. Thread-safe."""

@@ -128,9 +128,15 @@ class SerialChannel:
         pace_ms: float = 0.0,
         who: dict[str, Any] | None = None,
         timeout_s: float = 10.0,
+        **more: Any,
     ) -> dict[str, Any]:
         """Send `data`, whole and in turn. See `labd.channels.transmit.send`. Unreachable when the port is down."""
-        return await transmit.send(self._line(name), data, pace_ms=pace_ms, who=who or {}, timeout_s=timeout_s)
+        return await transmit.send(self._line(name), data, pace_ms=pace_ms, who=who or {}, timeout_s=timeout_s, **more)
+
+    def send_now(self, name: str, data: bytes, *, who: dict[str, Any]) -> int:
+        """Send what the port takes in this very step, if nobody is sending; how much. For the loop alone."""
+        line = self._lines.get(name)
+        return 0 if line is None else transmit.send_now(line, data, who=who)
 
     async def pulse_dtr(self, name: str, ms: float, *, who: dict[str, Any] | None = None) -> dict[str, Any]:
         """Turn DTR over for `ms` and back, on the open handle. Unreachable when the port is down or has no DTR."""
