@@ -21,12 +21,16 @@ NEEDS = {"help": "help", "observe": "observe", "config": "config", "actuate": "b
 SIMULATED = ("loopback:", "board:")
 
 
-def needed(operation: Operation, devices: list[str]) -> str:
-    """The level that `operation` needs when it addresses `devices` (empty: unknown, so the worst is assumed)."""
+def needed(operation: Operation, devices: list[str], effect: str = "") -> str:
+    """The level that `operation` needs when it addresses `devices` (empty: unknown, so the worst is assumed).
+
+    `effect` is that of the call, where it differs from the operation's.
+    """
+    effect = effect or operation.effect
     simulated = bool(devices) and all(device.startswith(SIMULATED) for device in devices)
-    if operation.effect == "actuate" and operation.path[0] == "serial" and simulated:
+    if effect == "actuate" and operation.path[0] == "serial" and simulated:
         return "simulated"
-    return NEEDS[operation.effect]
+    return NEEDS[effect]
 
 
 def in_force(sources: list[tuple[str, str]]) -> tuple[str, str]:

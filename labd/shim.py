@@ -44,7 +44,7 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
     `bench` is the daemon's live side, None outside it. Raises Refused and everything that `run` raises, after the
     start was recorded; raises NeedsDaemon or NeedsClient, unrecorded, when another process must do it.
     """
-    decided = {"operation": op.name, "effect": op.effect, "lab": call.lab_path, "target": named_target(args)}
+    decided = {"operation": op.name, "effect": op.effect_of(args), "lab": call.lab_path, "target": named_target(args)}
     try:
         level, who, need = decide(op, args, call, bench)
         decided |= {"policy": level}
@@ -77,7 +77,7 @@ def decide(op: Operation, args: Args, call: Call, bench: Any) -> tuple[str, str,
         spoken, devices = _lab_speaks(op, args, call)
         sources += spoken
     level, who = policy.in_force(sources)
-    return level, who, policy.needed(op, devices)
+    return level, who, policy.needed(op, devices, op.effect_of(args))
 
 
 def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, str]], list[str]]:
@@ -87,7 +87,7 @@ def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, 
     except NotFound:
         return [], []
     except LabdError:
-        if op.effect in ("observe", "config"):
+        if op.effect_of(args) in ("observe", "config"):
             return [], []  # a broken file must not keep anyone from looking at it and mending it
         raise
     sources = []

@@ -108,9 +108,10 @@ class Operation:
     reads, without a final newline; None prints nothing. `examples` are (command line, what it does) pairs that
     must parse. `opaque` says that the trailing words belong to another program and are not checked.
     `missing` says what is not there yet: the words, the help and the checks work, running it is exit 7.
+    `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given.
     """
 
-    __slots__ = ("aliases", "doc", "effect", "examples", "handler", "missing", "opaque", "params", "path",
+    __slots__ = ("acting", "aliases", "doc", "effect", "examples", "handler", "missing", "opaque", "params", "path",
                  "stream", "summary", "text", "where")  # fmt: skip
 
     def __init__(
@@ -129,6 +130,7 @@ class Operation:
         aliases: tuple[tuple[str, ...], ...] = (),
         opaque: bool = False,
         missing: str = "",
+        acting: tuple[str, ...] = (),
     ) -> None:
         assert effect in EFFECTS, effect
         assert where in PLACES, where
@@ -146,6 +148,11 @@ class Operation:
         self.aliases = aliases
         self.opaque = opaque
         self.missing = missing
+        self.acting = acting
+
+    def effect_of(self, args: Args) -> str:
+        """What this very call does to the world."""
+        return "actuate" if self.acting and args.given(*self.acting) else self.effect
 
     @property
     def name(self) -> str:
