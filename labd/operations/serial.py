@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from labd.errors import NotFound, Refused, Usage
+from labd.errors import Refused, Usage
 from labd.operations.model import INTERFACE, TARGET, Operation, Param
 from labd.operations.serial_config import SERIAL_CONFIG_OPERATIONS
 from labd.operations.serial_expect import SERIAL_EXPECT
+from labd.operations.serial_lines import SERIAL_LINES
 from labd.operations.serial_log import SERIAL_LOG
+from labd.operations.serial_show import SERIAL_SHOW, state_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,16 +34,7 @@ def watch(call: Call, args: Args) -> dict[str, Any]:
 
 def watch_text(data: dict[str, Any], call: Call) -> str:
     """One line an interface: what it resolved to."""
-    return "\n".join(f"{data['target']}.{line['name']}: {_state(line)}" for line in data["interfaces"])
-
-
-def _state(line: dict[str, Any]) -> str:
-    node = line.get("node")
-    where = line["device"] if node in (None, line["device"]) else f"{line['device']} → {node}"
-    text = f"{line['state']}  {where}  {line.get('baud', 115200)} baud"
-    if line["state"] in ("lost", "closed"):
-        text += f"  ({line.get('why')})"
-    return text + (f"  ({line['note']})" if line.get("note") else "")
+    return "\n".join(f"{data['target']}.{line['name']}: {state_text(line)}" for line in data["interfaces"])
 
 
 def stop(call: Call, args: Args) -> dict[str, Any]:
@@ -88,34 +81,6 @@ def send_text(data: dict[str, Any], call: Call) -> str:
     since = data.get("seq")
     follow = f"labd serial log {data['target']} -i {data['interface']} --since {since}" if since is not None else ""
     return f"sent {data['accepted']} bytes to {where}" + (f"; read on with: {follow}" if follow else "")
-
-
-def show(call: Call, args: Args) -> list[dict[str, Any]]:
-    """Each interface as configured, and what the daemon makes of it."""
-    lab = call.lab()
-    targets = [lab.resolve_target(args.target, call)] if args.target or len(lab.targets) == 1 else list(lab.targets)
-    if not targets:
-        raise NotFound(f"no targets in {lab.path}", hint="labd target add NAME")
-    rows = []
-    for target in targets:
-        live = {line["name"]: line for line in call.bench.status(lab.path, target)} if call.bench is not None else {}
-        for line in lab.serial(target):
-            rows.append({"target": target, **line, "state": "not captured", **live.get(line["name"], {})})
-    if not rows:
-        call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
-    elif call.bench is None:
-        call.note("no daemon runs, so nothing is being captured; labd serial watch starts it")
-    return rows
-
-
-def show_text(rows: list[dict[str, Any]], call: Call) -> str:
-    """A short paragraph an interface."""
-    return "\n".join(
-        f"{row['target']}.{row['name']}: {_state(row)}"
-        + (f"\n    sense {row['power_sense_signal']}" if row.get("power_sense_signal") else "")
-        + ("\n    DTR is a power button" if row.get("power_button") else "")
-        for row in rows
-    )
 
 
 def devices(call: Call, args: Args) -> list[dict[str, Any]]:
@@ -267,15 +232,8 @@ OPERATIONS = (
     ),
     SERIAL_EXPECT,
     SERIAL_LOG,
-    Operation(
-        ("serial", "show"),
-        "show each interface: configuration, and state of its capture",
-        effect="observe",
-        params=(TARGET,),
-        handler=show,
-        text=show_text,
-        examples=(("labd serial show pico", "is it being captured, and on which node"),),
-    ),
+    SERIAL_LINES,
+    SERIAL_SHOW,
     Operation(
         ("serial", "devices"),
         "list this machine's serial ports",
