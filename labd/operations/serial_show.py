@@ -1,0 +1,108 @@
+"""`labd serial show`: each interface as configured, what is captured from it, and whether that is complete. Light."""
+
+from __future__ import annotations
+
+from labd.errors import NotFound
+from labd.operations.model import TARGET, Operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from labd.call import Call
+    from labd.operations.model import Args
+
+#: How many of the losses are given in --json, the newest.
+LOSSES_MOST = 20
+
+
+def show(call: Call, args: Args) -> list[dict[str, Any]]:
+    """Each interface as configured, and what the daemon makes of it."""
+    lab = call.lab()
+    targets = [lab.resolve_target(args.target, call)] if args.target or len(lab.targets) == 1 else list(lab.targets)
+    if not targets:
+        raise NotFound(f"no targets in {lab.path}", hint="labd target add NAME")
+    rows = []
+    for target in targets:
+        live = {line["name"]: line for line in call.bench.status(lab.path, target)} if call.bench is not None else {}
+        for line in lab.serial(target):
+            row = {"target": target, **line, "state": "not captured", **live.get(line["name"], {})}
+            rows.append({**row, "capture": completeness(call, target, line["name"])})
+    if not rows:
+        call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
+    elif call.bench is None:
+        call.note("no daemon runs, so nothing is being captured; labd serial watch starts it")
+    return rows
+
+
+def completeness(call: Call, target: str, interface: str) -> dict[str, Any] | None:
+    """`{complete, since_seq, text, count, losses}` of the last capture session; None if there never was one.
+
+    `since_seq` is the session's first line when it is complete, else the first line that may be damaged; `losses` are
+    `{seq, wall_ns, why}`.
+    """
+    from labd.completeness import KINDS, judge
+    from labd.journal_read import Reader
+
+    reader = Reader(call.journal_dir(target, interface))
+    verdict = judge(reader.events_backwards(KINDS)) if reader.exists else None
+    if verdict is None:
+        return None
+    if verdict.complete:
+        seq = reader.seq_at(verdict.rx)
+        return {"complete": True, "since_seq": seq, "text": f"complete since #{seq}", "count": 0, "losses": []}
+    losses = [
+        {"seq": reader.seq_at(loss.rx), "wall_ns": loss.wall_ns, "why": loss.why}
+        for loss in (verdict.losses[0], *verdict.losses[1:][-LOSSES_MOST + 1 :])
+    ]
+    text = f"incomplete since #{losses[0]['seq']}, because {losses[0]['why']}"
+    if len(verdict.losses) > 1:
+        text += f" (and {len(verdict.losses) - 1} more; the last at #{losses[-1]['seq']}: {losses[-1]['why']})"
+    return {"complete": False, "since_seq": losses[0]["seq"], "text": text, "count": len(verdict.losses),
+            "losses": losses}  # fmt: skip
+
+
+def show_text(rows: list[dict[str, Any]], call: Call) -> str:
+    """A short paragraph an interface."""
+    return "\n".join("\n    ".join(_paragraph(row)) for row in rows)
+
+
+def _paragraph(row: dict[str, Any]) -> list[str]:
+    text = [f"{row['target']}.{row['name']}: {state_text(row)}"]
+    if row["capture"] is not None:
+        text.append(row["capture"]["text"])
+    sensed = row.get("sense")
+    if sensed:
+        level = "asserted" if sensed["level"] else "not asserted"
+        text.append(f"power {'on' if sensed['power_on'] else 'off'} ({sensed['signal'].upper()} is {level})")
+    elif row.get("power_sense_signal"):
+        text.append(f"sense {row['power_sense_signal']}")
+    if row.get("power_button"):
+        text.append("DTR is a power button")
+    if (row.get("latency_ms") or 0) > 1:
+        text.append(f"the adapter may hold bytes back for {row['latency_ms']} ms; labd doctor says what helps")
+    return text
+
+
+def state_text(line: dict[str, Any]) -> str:
+    """One interface's state, for `show` and `watch`."""
+    node = line.get("node")
+    where = line["device"] if node in (None, line["device"]) else f"{line['device']} → {node}"
+    text = f"{line['state']}  {where}  {line.get('baud', 115200)} baud"
+    if line["state"] in ("lost", "closed"):
+        text += f"  ({line.get('why')})"
+    return text + (f"  ({line['note']})" if line.get("note") else "")
+
+
+SERIAL_SHOW = Operation(
+    ("serial", "show"),
+    "what is configured and what is being captured, and whether it is complete",
+    effect="observe",
+    params=(TARGET,),
+    handler=show,
+    text=show_text,
+    doc="Of each interface that was captured it says `complete since #N` or `incomplete since #N, because …`: from the "
+    "line N on something may be missing or altered, since the port was unplugged, overflowed, was read by another "
+    "program too, or labd was held up. This is about the last capture, from serial watch on.",
+    examples=(("labd serial show pico", "pico's consoles"), ("labd serial show", "those of every target")),
+)
