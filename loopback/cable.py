@@ -199,10 +199,15 @@ class Cable:
         """The wires of "to_host", "to_dut" or "both"."""
         return {"to_host": [self.to_host], "to_dut": [self.to_dut], "both": [self.to_host, self.to_dut]}[direction]
 
-    def damage(self, direction: str, bit: int | None, every: int, count: int) -> None:
-        """Drop (`bit` None) or flip bytes from now on: each `every`-th, or the next `count`."""
+    def damage(self, direction: str, bit: int | None, every: int, count: int, above: int = 0) -> None:
+        """Drop (`bit` None) or flip bytes from now on: each `every`-th, or the next `count`; `above` that rate only."""
         for wire in self.wires(direction):
-            wire.damage.append(Damage(bit, every, count))
+            wire.damage.append(Damage(bit, every, count, above))
+
+    def wander(self, ms: int) -> None:
+        """Leave the bench now, and come back under another node in `ms`."""
+        self.unplug()
+        self._loop.call_later(ms / 1000, self.replug)
 
     def clear(self) -> None:
         """End stalls and damage; an unplugged cable stays unplugged."""

@@ -2,6 +2,7 @@
 
     {"fault": "unplug"}                        the near end hangs up, its node and symlink go
     {"fault": "replug"}                        it comes back under another node: answers "tty"
+    {"fault": "wander", "ms": 300}             unplug now, replug so much later
     {"fault": "stall", "ms": 500}              nothing is carried for so long (without ms: until resume)
     {"fault": "resume"}
     {"fault": "drop", "count": 3}              the next 3 bytes vanish; "every": 7 = each 7th from now on
@@ -14,6 +15,7 @@
     {"stats": true}                            counts of bytes and boots, the board's state
     {"quit": true}
 
+drop and flip take "above": only bytes that come faster than so many a second, beyond a burst of 8.
 drop, flip and stall take "direction": "to_host" (default; what the board sends), "to_dut" or "both". Any request may
 carry an "id", which its answer repeats. Answers are {"ok": true, …} or {"ok": false, "error": …, "near": […]}.
 For people the same in words: `unplug`, `drop every=7 direction=both`, `power cycle`, `say hello`, `stats`, `quit`.
@@ -31,10 +33,11 @@ from .strict import near
 FAULTS: dict[str, dict[str, type]] = {
     "unplug": {},
     "replug": {},
+    "wander": {"ms": int},
     "stall": {"ms": int, "direction": str},
     "resume": {},
-    "drop": {"count": int, "every": int, "direction": str},
-    "flip": {"count": int, "every": int, "bit": int, "direction": str},
+    "drop": {"count": int, "every": int, "above": int, "direction": str},
+    "flip": {"count": int, "every": int, "bit": int, "above": int, "direction": str},
     "fifo": {"bytes": int},
     "baud": {"baud": int},
     "clear": {},
@@ -122,14 +125,20 @@ def _check_values(verb: str, request: dict[str, Any]) -> None:
         raise ControlError("say takes a string of characters U+0000 to U+00FF, each one byte")
     if verb != "fault":
         return
-    for key in ("ms", "count", "every", "bytes", "baud"):
+    for key in ("ms", "count", "every", "bytes", "baud", "above"):
         if request.get(key, 0) < 0:
             raise ControlError(f"{key}: {request[key]} is negative")
     if request.get("direction", "both") not in DIRECTIONS:
         raise ControlError(f"direction is one of {', '.join(DIRECTIONS)}", near(request["direction"], DIRECTIONS))
     if not 0 <= request.get("bit", 0) <= 7:
         raise ControlError("bit is 0 to 7")
-    need = {"drop": ("count", "every"), "flip": ("count", "every"), "fifo": ("bytes",), "baud": ("baud",)}
+    need = {
+        "drop": ("count", "every"),
+        "flip": ("count", "every"),
+        "fifo": ("bytes",),
+        "baud": ("baud",),
+        "wander": ("ms",),
+    }
     wanted = need.get(request["fault"], ())
     if wanted and sum(key in request for key in wanted) != 1:
         raise ControlError(f"{request['fault']} takes one of {', '.join(wanted)}")

@@ -8,12 +8,13 @@ Owned by `loopback.player`, which gives it a port and power. Never blocks, start
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import contextlib
 from collections.abc import Callable
 
 from . import shell
-from .discipline import INTR, Discipline, Event
-from .dutmodel import Act, After, Dut, Respond, State
+from .discipline import Discipline, Event
+from .dutmodel import Act, After, Dut, Respond, State, Step
+from .fifo import InputFifo
 from .flood import Flood
 from .kernel import Output
 from .memory import Memory
@@ -21,6 +22,7 @@ from .record import Record
 from .template import Lookup, Template
 
 MAX_EVENTS = 4096
+ARRIVES_S = 0.05  # for the last bytes to arrive
 
 
 class _Interrupted(Exception):
@@ -39,7 +41,7 @@ class Board:
     ) -> None:
         self.dut = dut
         self.memory = Memory(dut, clock)
-        self.lost_input = 0
+        self.fault: Callable[[str, int], None] = lambda fault, ms: None  # what its adapter does
         self.state: State | None = None
         self._record = record
         self._clock = clock
@@ -48,14 +50,11 @@ class Board:
         self._tty = Discipline(dut.eol.encode(dut.encoding, "replace"))
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._interrupt = asyncio.Event()
-        self._fifo: deque[int] = deque()
-        self._poll: asyncio.TimerHandle | None = None
+        self._fifo = InputFifo(dut.input_fifo, self._read, lambda: self._sent_by - clock(), record)
         self._life: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
         self._touched = 0.0
         self._sent_by = 0.0  # when the line has carried what was printed
-        self._listens = False  # a polling board looks for input now
-        self._pauses = False
 
     # -- power --------------------------------------------------------------------------------------------------
 
@@ -87,7 +86,7 @@ class Board:
             self._life = None
         self._stop_all()
         self._tty.mode = "mute"
-        self.state = None
+        self.state, self._fifo.poll_ms = None, 0
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -108,37 +107,12 @@ class Board:
 
     def received(self, data: bytes) -> None:
         """Bytes came in on the port."""
-        poll_ms = 0 if self.state is None else self.state.poll_ms
-        if not poll_ms and not self._fifo:
-            self._read(data)
-            return
-        room = max(0, self.dut.input_fifo - len(self._fifo))
-        self._fifo.extend(data[:room])
-        if lost := data[room:]:
-            self.lost_input += len(lost)
-            self._record.bytes("lost", lost)
-        if self._poll is None and self._fifo:
-            self._poll = asyncio.get_running_loop().call_later(poll_ms / 1000, self._poll_once)
+        self._fifo.received(data)
 
-    def _poll_once(self) -> None:
-        self._poll = None
-        printing_s = self._sent_by - self._clock()
-        if self._fifo and printing_s <= 0:
-            if self._listens:
-                self._read(bytes([self._fifo.popleft()]))
-            elif self._pauses:
-                self._look_for_intr(self._fifo.popleft())
-        if self._fifo:
-            poll_ms = 0 if self.state is None else self.state.poll_ms
-            wait_s = max(poll_ms / 1000, printing_s)
-            self._poll = asyncio.get_running_loop().call_later(wait_s, self._poll_once)
-
-    def _look_for_intr(self, byte: int) -> None:
-        if byte == INTR:
-            self._read(bytes([byte]))
-        else:
-            self.lost_input += 1
-            self._record.bytes("lost", bytes([byte]))
+    @property
+    def lost_input(self) -> int:
+        """How many bytes its FIFO could not hold, since the player began."""
+        return self._fifo.lost
 
     def _read(self, data: bytes) -> None:
         self._record.bytes("rx", data)
@@ -187,16 +161,28 @@ class Board:
             if line_ms:
                 await self._pause(line_ms)
 
-    async def _pause(self, ms: int) -> None:
+    async def _play(self, steps: tuple[Step, ...], look: Lookup) -> None:
+        """Print what a script says, piece by piece."""
+        for step in steps:
+            if step.wait_ms:
+                await self._pause(step.wait_ms)
+            for data in step.pieces(look, self.dut.encoded):
+                self._send(data)
+                assert self._port is not None
+                await self._port.drain()
+                await self._pause(step.every_ms)
+
+    async def _pause(self, ms: float) -> None:
         """Wait, but not through a ^C."""
-        self._pauses = True
-        try:
-            await asyncio.wait_for(self._interrupt.wait(), ms / 1000)
-        except TimeoutError:
-            return
-        finally:
-            self._pauses = False
-        raise _Interrupted
+        if not ms:
+            await asyncio.sleep(0)
+        else:
+            self._fifo.pauses = True
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._interrupt.wait(), ms / 1000)
+            self._fifo.pauses = False
+        if self._interrupt.is_set():
+            raise _Interrupted
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +205,7 @@ class Board:
         self._touched = self._clock()
 
     def _enter(self, state: State) -> None:
-        self.state = state
+        self.state, self._fifo.poll_ms = state, state.poll_ms
         self._record.add("state", state=state.name, boots=self.memory.boots)
         if state.mode != self._tty.mode:
             self._tty.reset()
@@ -241,6 +227,7 @@ class Board:
         self._enter(state)
         try:
             await self._print(state.enter, self.memory.look, state.line_ms)
+            await self._play(state.steps, self.memory.look)
         except _Interrupted:
             self._interrupted()
         if state.then is not None:
@@ -275,11 +262,11 @@ class Board:
 
     async def _event(self, wait_s: float | None) -> Event:
         """The next event; raises TimeoutError. Only in here a polling board looks for input."""
-        self._listens = True
+        self._fifo.listens = True
         try:
             return await asyncio.wait_for(self._events.get(), wait_s)
         finally:
-            self._listens = False
+            self._fifo.listens = False
 
     def _due(self, after: After, timer: list[float]) -> float | None:
         if timer[1] and not after.repeat:
@@ -314,6 +301,10 @@ class Board:
         return spec.goto
 
     def _act(self, act: Act) -> str | None:
+        for fault, ms in (("wander", act.wander_ms), ("stall", act.stall_ms)):
+            if ms:  # once the line has carried what was said before
+                wait_s = max(0.0, self._sent_by - self._clock()) + ARRIVES_S
+                asyncio.get_running_loop().call_later(wait_s, self.fault, fault, ms)
         if act.reboot:
             raise _Reboot
         return act.goto
@@ -378,20 +369,30 @@ class Board:
         if spec.flood == "stop":
             self._flood("stop")
         await self._print(spec.reply, look, spec.line_ms)
+        await self._play(spec.steps, look)
         if spec.flood == "start":
             self._flood("start")
         self.memory.status = spec.status
-        if spec.followup.texts:
-            texts = [text.render(look) for text in spec.followup.texts]
-            task = asyncio.get_running_loop().create_task(self._follow(texts, spec.followup.after_ms))
-            self._later.add(task)
-            task.add_done_callback(self._later.discard)
+        if spec.later:
+            self._meanwhile(spec.later, look)
         return self._act(spec.act)
 
-    async def _follow(self, texts: list[str], after_ms: int) -> None:
-        for text in texts:
-            await asyncio.sleep(after_ms / 1000)
-            self._send(self.dut.encoded(text))
+    def _meanwhile(self, steps: tuple[Step, ...], look: Lookup) -> None:
+        asked = {"line": self.memory.line, "word": self.memory.look("word", "")}  # not what is asked until then
+
+        def then(name: str, arg: str) -> object:
+            return asked[name] if name in asked else look(name, arg)
+
+        task = asyncio.get_running_loop().create_task(self._play_later(steps, then))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def _play_later(self, steps: tuple[Step, ...], look: Lookup) -> None:
+        for step in steps:
+            await asyncio.sleep(step.wait_ms / 1000)
+            for data in step.pieces(look, self.dut.encoded):
+                self._send(data)
+                await asyncio.sleep(step.every_ms / 1000)
 
     def _flood(self, what: str) -> None:
         flood = self.memory.flood

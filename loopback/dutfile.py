@@ -35,13 +35,17 @@ Top level
     [variables]  name = "value": used as {name}; `--set name=value` overrides; `set` changes them at run time
     [env]        name = "value": the board's environment (U-Boot's, a shell's), {env:name}; may hold {variables}
     [texts]      name = "…": long texts used as {text:name}; may hold fields, and earlier texts
+    [[damage]]   what the cable does to bytes from the beginning: kind ("drop", default, or "flip", with bit 0 to 7),
+                 every (each n-th; 0 = none) or count (the first n), direction ("to_host", default, "to_dut",
+                 "both"), above (only bytes that come faster than so many a second, beyond a burst of 8; default 0)
     [kernel]     lines that a kernel writes on the same console whatever else is being printed: see below
     [program]    the board is a real program under a PTY instead of states: see below
     and, for a board of one state, everything that a state has.
 
 A state: [states.NAME]
     enter        printed on entry; `line_ms` waits so long after each of its lines
-    then         the next state, at once after `enter`
+    steps        an array of steps (below), played after `enter`
+    then         the next state, at once after `enter` and `steps`
     mode         "line" (default): a tty's line editing: CR and LF both end a line, so CR LF ends two, as on a real
                  tty; backspace, ^U, ^C, ^D work; input is echoed unless echo = false. "key": each character is one
                  event for `respond`, nothing is echoed. "mute": input is ignored. "loop": every byte comes back.
@@ -56,14 +60,20 @@ A state: [states.NAME]
                  {left}), tick_ms (default 1000), goto (when it reaches 0), interrupt (the state after any key)
     [states.NAME.flood]      line (with {n}, the number, {n:08d} zero-padded, and {t}, seconds since boot), rate
                  (lines a second; 0 = as fast as the line takes), start (default true), first (default 1)
-    [[states.NAME.after]]    spontaneous output: ms without input, print, goto, reboot, repeat (default false),
-                 since ("input", default, or "enter": keys do not put it off); {n} counts its firings
+    [[states.NAME.after]]    spontaneous output: ms without input, print, goto, reboot, wander_ms, stall_ms, repeat
+                 (default false), since ("input", default, or "enter": keys do not put it off); {n} counts its firings
     [[states.NAME.respond]]  match, reply, delay_ms (before the reply), line_ms, goto, reboot, prompt (default true;
                  not after goto or reboot), followup (a text or an array; each is printed followup_ms later, default
-                 500, whatever happens meanwhile), status (of the command, for {status}; default 0),
+                 500, whatever happens meanwhile), steps (after the reply), later (steps, meanwhile), wander_ms (the
+                 adapter leaves the bench after the answer, and is back under another node so much later), stall_ms
+                 (after the answer the board takes no bytes for so long), status (of the command; default 0),
                  set.NAME = "…", setenv.NAME = "…" (NAME and value may hold fields), unsetenv = "…", saveenv = true,
                  when_env = "…" (matches only if the environment has that name), flood ("start", "stop"),
                  flood_rate = "…"
+
+A step, in TOML a table such as {wait_ms = 50, hex = "AC 0A"}: it waits (wait_ms), then sends one of text (with fields),
+bytes (a string of U+0000 to U+00FF, each that byte exactly) or hex, count times (default 1; {n} counts), every_ms
+apart. ^C ends the steps.
 
 The kernel's lines: [kernel]
     lines        a text or an array, used in turn; each is printed as "[   12.345678] TEXT" and the eol
@@ -160,6 +170,7 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
         env=_env(reader, top),
         texts=_texts(reader, top, texts),
         states=states,
+        damage=tuple(reader.damage(item) for item in top.tables("damage")),
         kernel=reader.kernel(top.table("kernel")),
         program=program,
         needs=tuple(sorted(reader.needs)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .template import Template
+from .template import Lookup, Template
+
+PIECE = 16384
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,41 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Followup:
-    """Texts that come later, each `after_ms` after the one before."""
+class Step:
+    """One step of a script: first `wait_ms`, then `data`, or else `text` rendered, `count` times, `every_ms` apart."""
 
-    texts: tuple[Template, ...]
-    after_ms: int
+    wait_ms: float
+    text: Template
+    data: bytes
+    count: int
+    every_ms: int
+
+    def pieces(self, look: Lookup, encoded: Callable[[str], bytes]) -> Iterator[bytes]:
+        """What to send, each piece of a size that fits a buffer unless its own is larger."""
+        plain = not any(field.name == "n" for field in self.text.fields)
+        one = self.data or (encoded(self.text.render(look)) if plain else b"")
+        batch = 1 if self.every_ms else max(1, PIECE // len(one)) if one else 64
+        for first in range(1, self.count + 1, batch):
+            numbers = range(first, min(first + batch, self.count + 1))
+            if plain:
+                yield one * len(numbers)
+            else:
+                yield b"".join(encoded(self.text.render(_counted(look, number))) for number in numbers)
+
+
+def _counted(look: Lookup, number: int) -> Lookup:
+    return lambda name, arg: format(number, arg) if name == "n" else look(name, arg)
+
+
+@dataclass(frozen=True)
+class DamageSpec:
+    """Bytes that the cable drops (`bit` None) or flips from the beginning; `above` in bytes a second."""
+
+    bit: int | None
+    every: int
+    count: int
+    direction: str
+    above: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +72,8 @@ class Act:
 
     goto: str | None = None
     reboot: bool = False
+    wander_ms: int = 0
+    stall_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +97,8 @@ class Respond:
     delay_ms: int
     line_ms: int
     prompt: bool
-    followup: Followup
+    steps: tuple[Step, ...]
+    later: tuple[Step, ...]
     status: int
     set: tuple[tuple[str, Template], ...]
     setenv: tuple[tuple[Template, Template], ...]
@@ -131,6 +166,7 @@ class State:
 
     name: str
     enter: Template
+    steps: tuple[Step, ...]
     then: str | None
     mode: str
     echo: bool
@@ -165,6 +201,7 @@ class Dut:
     env: Mapping[str, str]
     texts: Mapping[str, Template]
     states: Mapping[str, State]
+    damage: tuple[DamageSpec, ...] = ()
     kernel: KernelSpec | None = None
     program: ProgramSpec | None = None
     needs: tuple[str, ...] = field(default=())

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from .dutmodel import Act, After, Countdown, FloodSpec, Followup, KernelSpec, ProgramSpec, Respond, State
+from .dutmodel import (
+    Act,
+    After,
+    Countdown,
+    DamageSpec,
+    FloodSpec,
+    KernelSpec,
+    ProgramSpec,
+    Respond,
+    State,
+    Step,
+)
 from .include import Trusted
 from .strict import Table, near
 from .template import EMPTY, Template, TemplateError, compile_template
@@ -88,7 +99,12 @@ class Reader:
         return value
 
     def act(self, table: Table) -> Act:
-        act = Act(self.goto(table, "goto"), table.flag("reboot", False))
+        act = Act(
+            goto=self.goto(table, "goto"),
+            reboot=table.flag("reboot", False),
+            wander_ms=self.number(table, "wander_ms", 0),
+            stall_ms=self.number(table, "stall_ms", 0),
+        )
         if act.goto and act.reboot:
             raise table.fail("goto", "a reboot goes to the first state; take one of the two away")
         return act
@@ -112,7 +128,8 @@ class Reader:
             delay_ms=self.number(table, "delay_ms", 0),
             line_ms=self.number(table, "line_ms", line_ms),
             prompt=table.flag("prompt", True) and not act.goto and not act.reboot,
-            followup=self.followup(table, groups),
+            steps=self.steps(table, "steps", groups),
+            later=self._followup(table, groups) + self.steps(table, "later", groups),
             status=self.number(table, "status", 0),
             set=self._assignments(table, groups),
             setenv=tuple(
@@ -128,9 +145,42 @@ class Reader:
         table.done()
         return spec
 
-    def followup(self, table: Table, groups: Collection[str]) -> Followup:
-        texts = tuple(self.template(table, "followup", text, groups) for text in table.strings("followup"))
-        return Followup(texts, self.number(table, "followup_ms", 500))
+    def _followup(self, table: Table, groups: Collection[str]) -> tuple[Step, ...]:
+        """Texts that come later by themselves, each `followup_ms` after the one before."""
+        wait_ms = self.number(table, "followup_ms", 500)
+        texts = table.strings("followup")
+        return tuple(Step(wait_ms, self.template(table, "followup", text, groups), b"", 1, 0) for text in texts)
+
+    def steps(self, table: Table, key: str, groups: Collection[str] = ()) -> tuple[Step, ...]:
+        return tuple(self._step(item, groups) for item in table.tables(key))
+
+    def _step(self, table: Table, groups: Collection[str]) -> Step:
+        given = [key for key in ("text", "bytes", "hex") if key in table.data]
+        if len(given) > 1 or not (given or "wait_ms" in table.data):
+            raise table.fail(given[-1] if given else "text", "a step has one of text, bytes, hex, or only wait_ms")
+        step = Step(
+            wait_ms=self.number(table, "wait_ms", 0),
+            text=self.text(table, "text", [*groups, "n"]),
+            data=_latin1(table, "bytes") or _hex(table, "hex"),
+            count=self.number(table, "count", 1),
+            every_ms=self.number(table, "every_ms", 0),
+        )
+        table.done()
+        return step
+
+    def damage(self, table: Table) -> DamageSpec:
+        kind = table.choice("kind", "drop", ["drop", "flip"])
+        spec = DamageSpec(
+            bit=self.number(table, "bit", 0) % 8 if kind == "flip" else None,
+            every=self.number(table, "every", 0),
+            count=self.number(table, "count", 0),
+            direction=table.choice("direction", "to_host", ["to_host", "to_dut", "both"]),
+            above=self.number(table, "above", 0),
+        )
+        if spec.every and spec.count:
+            raise table.fail("count", "is the next so many bytes, every is each n-th: take one of the two away")
+        table.done()
+        return spec
 
     def _assignments(self, table: Table, groups: Collection[str]) -> tuple[tuple[str, Template], ...]:
         pairs = table.mapping("set")
@@ -192,6 +242,7 @@ class Reader:
         return State(
             name=name,
             enter=self.text(table, "enter"),
+            steps=self.steps(table, "steps"),
             then=self.goto(table, "then"),
             mode=table.choice("mode", "line", ["line", "key", "mute", "loop"]),
             echo=table.flag("echo", True),
@@ -256,3 +307,18 @@ class Reader:
 
     def _texts(self, table: Table, key: str, texts: dict[str, str]) -> tuple[tuple[str, Template], ...]:
         return tuple((name, self.template(table, f"{key}.{name}", text)) for name, text in texts.items())
+
+
+def _latin1(table: Table, key: str) -> bytes:
+    text = table.text(key, "") or ""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise table.fail(key, f"{text[error.start]!r} is no byte: write U+0000 to U+00FF") from None
+
+
+def _hex(table: Table, key: str) -> bytes:
+    try:
+        return bytes.fromhex(table.text(key, "") or "")
+    except ValueError:
+        raise table.fail(key, "expected two hexadecimal digits a byte") from None

@@ -84,6 +84,11 @@ class Player:
             on_port=self._port_changed,
         )
         self._cable = cable
+        for damage in self._dut.damage:
+            if damage.every or damage.count:
+                cable.damage(damage.direction, damage.bit, damage.every, damage.count, damage.above)
+        if isinstance(self._board, Board):
+            self._board.fault = self._adapter
         assert cable.near is not None
         await self._connect(cable.far.path)
         cable.start()
@@ -112,6 +117,14 @@ class Player:
             if self._boot is not None:
                 self._boot.cancel()
             self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._board.power_on)
+
+    def _adapter(self, fault: str, ms: int) -> None:
+        assert self._cable is not None
+        self._record.add("fault", fault=fault, ms=ms)
+        if fault == "wander":
+            self._cable.wander(ms)
+        else:
+            self._cable.to_dut.stall(ms / 1000)
 
     def _power_off(self) -> None:
         self._board.power_off()
@@ -186,6 +199,8 @@ class Player:
             cable.unplug()
         elif fault == "replug":
             return {"tty": cable.replug(), "link": self._link}
+        elif fault == "wander":
+            cable.wander(request["ms"])
         elif fault == "stall":
             for wire in cable.wires(direction):
                 wire.stall(request["ms"] / 1000 if "ms" in request else None)
@@ -194,7 +209,7 @@ class Player:
                 wire.resume()
         elif fault in ("drop", "flip"):
             bit = request.get("bit", 0) if fault == "flip" else None
-            cable.damage(direction, bit, request.get("every", 0), request.get("count", 0))
+            cable.damage(direction, bit, request.get("every", 0), request.get("count", 0), request.get("above", 0))
         elif fault == "fifo":
             for wire in cable.wires("both"):
                 wire.fifo = request["bytes"]

@@ -23,24 +23,41 @@ from dataclasses import dataclass
 
 QUANTUM_S = 0.004  # a burst: short enough that a typed key is not felt as late, long enough to cost little
 LATE_S = 0.5  # a process that was stopped for longer does not catch up
+BURST = 8  # bytes that come at once without being called fast: a timer's lateness
 UNPACED_READ = 65536
 UNPACED_READS = 16  # a wake-up; a PTY gives 4 KiB at most in one read
 
 
 @dataclass
 class Damage:
-    """A fault on the bytes in flight: `every` n-th byte, or the next `count` bytes; `bit` None drops, else flips."""
+    """A fault on the bytes in flight: `every` n-th byte, or the next `count` bytes; `bit` None drops, else flips.
+
+    With `above` it counts only bytes that come faster than so many a second, after a burst of BURST.
+    """
 
     bit: int | None
     every: int = 0
     count: int = 0
+    above: int = 0
     seen: int = 0
+    _level: float = 0.0
+    _then: float = 0.0
 
-    def apply(self, data: bytes) -> tuple[bytes, int]:
-        """What is left of `data`, and how many bytes were hit."""
+    def _too_fast(self, now: float) -> bool:
+        if not self.above:
+            return True
+        self._level = min(BURST, max(0.0, self._level - (now - self._then) * self.above)) + 1
+        self._then = now
+        return self._level > BURST
+
+    def apply(self, data: bytes, now: float) -> tuple[bytes, int]:
+        """What is left of `data`, which arrives at `now` (seconds), and how many bytes were hit."""
         out = bytearray()
         hits = 0
         for byte in data:
+            if not self._too_fast(now):
+                out.append(byte)
+                continue
             self.seen += 1
             hit = self.seen % self.every == 0 if self.every else self.count > 0
             if not hit:
@@ -201,7 +218,7 @@ class Wire:
     def _arrive_now(self, data: bytes) -> None:
         self.counts["carried"] += len(data)
         for damage in self.damage:
-            data, hits = damage.apply(data)
+            data, hits = damage.apply(data, self._loop.time())
             self.counts["dropped" if damage.bit is None else "flipped"] += hits
         self.damage = [damage for damage in self.damage if not damage.spent]
         if self._sink is None or not self._listening():

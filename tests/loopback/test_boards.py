@@ -116,19 +116,6 @@ def test_uboot_forgets_at_reset_what_was_not_saved_and_boots_linux(play: Play, t
     ]
 
 
-def test_a_polled_uboot_loses_unpaced_input_and_takes_a_single_key(play: Play, terminal: Open) -> None:
-    player = play("uboot-polled", "--set", "bootdelay=60")
-    port = terminal(player.tty)
-    port.expect(rb"60 ")
-    port.send(b" ")
-    port.expect(rb"=> ")
-    port.send(b"printenv bootdelay\r")
-    stats = player.until("input was lost", lambda stats: stats["lost_input"] > 5)
-    assert stats["lost_input"] < len(b"printenv bootdelay\r")
-    lost = player.wait_records("lost", 1)
-    assert lost[0]["data"]
-
-
 def test_the_bmc_lists_sensors_and_remembers_power(play: Play, terminal: Open) -> None:
     player = play("bmc", "--set", "nonce=SN-42", "--baud", "0")
     port = terminal(player.tty)
