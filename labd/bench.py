@@ -248,7 +248,7 @@ class Bench:
 
     async def _follow(self, entry: Entry) -> None:
         now = _identity(entry.lab_path)
-        if now == entry.seen:
+        if now == entry.seen or (now is not None and now[2] == 0):  # an empty file is one that is being written
             return
         entry.seen = now
         from labd.lab import load

@@ -133,6 +133,8 @@ def start_daemon(env: dict[str, str], runtime: str, log_path: str) -> Popen[byte
             env=kept,
             start_new_session=True,
         )
+    except OSError as error:
+        raise Unreachable(f"the daemon can't be started: {sys.executable}: {error.strerror}") from None
     finally:
         os.close(log)
 

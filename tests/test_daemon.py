@@ -191,6 +191,16 @@ def test_a_lab_broken_by_hand_keeps_what_runs_running(board: BenchInAFolder):
     assert board.json("serial", "show", "dut")[0]["state"] == "open"
 
 
+def test_a_lab_that_is_empty_while_an_editor_writes_it_ends_nothing(board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    good = board.lab.read_text()
+    board.lab.write_text("")
+    time.sleep(1.5)  # longer than the daemon's look at its labs
+    board.lab.write_text(good)
+    time.sleep(1.5)
+    assert board.json("serial", "show", "dut")[0]["state"] == "open"
+
+
 def test_two_labs_that_name_one_device_contend_openly(board: BenchInAFolder):
     node = board.json("serial", "watch", "dut")["interfaces"][0]["node"]
     other = board.root / "other.toml"
