@@ -207,7 +207,7 @@ class Echo:
                 if data[after] == wanted:
                     trial.at = after + base
                     continue
-            if trial.done >= 3 and got in text[trial.done + 1 : trial.done + 3] and trial.lost < 1 + size // 8:
+            if trial.done >= 2 and got in text[trial.done + 1 : trial.done + 3] and trial.lost < 1 + size // 8:
                 trial.lost += 1
                 trial.done = text.index(got, trial.done + 1)
                 continue
@@ -254,7 +254,7 @@ class Echo:
             self._waiting.clear()
             self._at = self.end
             return
-        if trial.anchored and (trial.done >= 3 or trial.done == len(trial.sent.text)):
+        if trial.anchored and (trial.done >= 3 or trial.at == self.end):
             self.spans.append(Span(trial.start, trial.at, False))
             rest = trial.sent.text[trial.done :]
             left = self._waiting[self._waiting.index(trial.sent) + 1 :]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import time
 from typing import Any
 
 from labd.match_pattern import Pattern
@@ -34,27 +35,30 @@ def nearest(pattern: Pattern, lines: list[tuple[int, str]], *, ignore_case: bool
 
 
 def _fuzzy(pattern: Pattern, recent: list[tuple[int, str]], ignore_case: bool) -> dict[str, Any] | None:
-    """The pattern with some characters wrong, missing or too many."""
+    """The line that has the pattern with the fewest characters wrong, missing or too many; of equals the last."""
     import regex
 
-    text = "\n".join(text for _, text in recent)
     source = regex.escape(pattern.source) if pattern.literal is not None else pattern.source
-    size = len(_words(pattern))
-    most = min(6, size // 3)
+    most = min(6, len(_words(pattern)) // 3)
     if most < 1:
         return None
+    best: tuple[int, int, Any] | None = None
+    until = time.monotonic() + _SECONDS
     try:
-        wrong = f"(?b)(?:{source}){{e<={most}}}"
-        compiled = regex.compile(wrong, regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0))
-        match = compiled.search(text, timeout=_SECONDS, concurrent=True)
+        compiled = regex.compile(
+            f"(?b)(?:{source}){{e<={most}}}", regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
+        )
+        for seq, text in reversed(recent):
+            match = compiled.search(text, timeout=max(0.01, until - time.monotonic()), concurrent=True)
+            if match is not None and match[0].strip() and (best is None or sum(match.fuzzy_counts) < best[0]):
+                best = (sum(match.fuzzy_counts), seq, match)
     except (regex.error, TimeoutError, OverflowError, RecursionError, ValueError):
+        pass  # what was found until then is as good as it gets
+    if best is None:
         return None
-    if match is None or not match[0].strip():
-        return None
-    seq = recent[text.count("\n", 0, match.start())][0]
-    wanted = pattern.source if pattern.literal is not None else None
-    differs = _differs(wanted, match[0]) if wanted else _counts(match.fuzzy_counts)
-    return {"seq": seq, "text": match[0].strip("\n"), "differs": differs}
+    match = best[2]
+    differs = _counts(match.fuzzy_counts) if pattern.literal is None else _differs(pattern.source, match[0])
+    return {"seq": best[1], "text": match[0], "differs": differs}
 
 
 def _similar(words: str, recent: list[tuple[int, str]]) -> dict[str, Any] | None:

@@ -213,6 +213,8 @@ def _without_sets(text: str) -> str:
 
 def _width(text: str) -> int:
     """How many characters every match has, if that is one number and nothing behind a match matters; else 0."""
+    if re.search(r"\{(?!\d)|\[:", text):  # fuzzy matching and classes of `regex`, which `re` reads otherwise
+        return 0
     try:
         from re import _parser as parser  # type: ignore[attr-defined]
 

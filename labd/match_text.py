@@ -95,12 +95,12 @@ def play(raw: bytes, encoding: str, partial: bool) -> list[list[str]]:
     """What one line (without its newline) showed, state after state, the last one last; each a list of cells."""
     if raw[-1:] == b"\r":
         raw = raw.rstrip(b"\r")
-    text, starts = _decoded(raw, encoding, partial)
+    text, sources = _decoded(raw, encoding, partial)
     row = _Row()
     at, size = 0, len(text)
     while at < size:
         char = text[at]
-        row.source = (starts[at], _stop(starts, at, len(raw)))
+        row.source = sources[at]
         if char == "\x1b":
             at = view._escape(text, at, row, partial)
             continue
@@ -117,36 +117,31 @@ def play(raw: bytes, encoding: str, partial: bool) -> list[list[str]]:
     return [*row.states, row.cells]
 
 
-def _stop(starts: list[int], at: int, size: int) -> int:
-    """Where the bytes of the character end; an undecodable byte has four characters that share it."""
-    begin = starts[at]
-    for following in starts[at + 1 : at + 12]:
-        if following > begin:
-            return following
-    return begin + 1 if at + 12 < len(starts) else size
-
-
-def _decoded(raw: bytes, encoding: str, partial: bool) -> tuple[str, list[int]]:
-    """The text of `view.decode`, and for each character the offset of its first byte."""
+def _decoded(raw: bytes, encoding: str, partial: bool) -> tuple[str, Spans]:
+    """The text of `view.decode`, and for each character the begin and the end of its bytes."""
     text = view.decode(raw, encoding, partial=partial)
     if raw.isascii() and len(text) == len(raw):
-        return text, list(range(len(raw)))
-    starts: list[int] = []
+        return text, [(at, at + 1) for at in range(len(raw))]
+    sources: Spans = []
     if encoding.lower() in ("utf-8", "utf8"):
         at = 0
         for char in codecs.utf_8_decode(raw, "surrogateescape", not partial)[0]:
             bad = "\udc80" <= char <= "\udcff"
-            starts += [at] * (4 if bad else 1)
-            at += 1 if bad else len(char.encode())
+            end = at + (1 if bad else len(char.encode()))
+            sources += [(at, end)] * (4 if bad else 1)
+            at = end
     else:
-        decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+        try:
+            decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+        except (LookupError, TypeError):  # `view.decode` reads what Python does not know as UTF-8
+            return _decoded(raw, "utf-8", partial)
         begin = 0
         for at in range(len(raw)):
             more = decoder.decode(raw[at : at + 1])
-            starts += [begin] * len(more)
+            sources += [(begin, at + 1)] * len(more)
             begin = at + 1 if more else begin
-        starts += [begin] * (len(text) - len(starts))
-    return text, starts[: len(text)]
+        sources += [(begin, len(raw))] * (len(text) - len(sources))
+    return text, sources[: len(text)]
 
 
 class Piece:

@@ -135,11 +135,11 @@ class _Row:
 def _escape(text: str, at: int, row: _Row, partial: bool) -> int:
     """Obey or skip the sequence that begins at `at`; where to go on. An unfinished one is dropped or shown."""
     after = _sequence_end(text, at)
-    if after:
+    if after > 0:
         if text[at + 1] == "[":
             _control(text[at + 2 : after - 1], text[after - 1], row)
         return after
-    if partial:
+    if partial and after < 0:
         return len(text)
     for shown in "\\x1b":
         row.put(shown)
@@ -147,20 +147,20 @@ def _escape(text: str, at: int, row: _Row, partial: bool) -> int:
 
 
 def _sequence_end(text: str, at: int) -> int:
-    """Where the sequence ends, 0 if the text ends before it does or no sequence looks like that."""
+    """Where the sequence ends; -1 if the text ends before it does, 0 if no sequence looks like that."""
     size = len(text)
     if at + 1 >= size:
-        return 0
+        return -1
     kind = text[at + 1]
     if kind in _STRING_STARTS:
-        return _string_end(text, at + 2)
+        return _string_end(text, at + 2) or -1
     end = at + 2 if kind == "[" else at + 1
     high = "\x3f" if kind == "[" else "\x2f"
     while end < size and "\x20" <= text[end] <= high:
         end += 1
-    if end < size and "\x30" <= text[end] <= "\x7e":
-        return end + 1
-    return 0
+    if end >= size:
+        return -1
+    return end + 1 if "\x30" <= text[end] <= "\x7e" else 0
 
 
 def _string_end(text: str, at: int) -> int:

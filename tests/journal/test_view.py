@@ -100,3 +100,8 @@ def test_a_hostile_line_of_64_kib_takes_no_noticeable_time() -> None:
     for part in (b"\x1b]", b"\x1b[1@", b"\b", b"x\x1b[1P", b"\x1b[", b"\r\x1b[255Cx"):
         plain((part * 65536)[:65536])
     assert time.process_time() - start < 5
+
+
+def test_an_escape_that_is_none_hides_nothing_of_an_unfinished_line() -> None:
+    assert plain(b"a\x1b\x01login: ", partial=True) == "a\\x1b\\x01login: "
+    assert plain(b"login: \x1b[3", partial=True) == "login: "
