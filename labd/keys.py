@@ -68,4 +68,4 @@ def key(name: str) -> bytes:
     if name.lower() == "break":
         raise Usage("a break is no key but a state of the wire", hint="labd serial break")
     raise Usage(f"no key {name!r}", near=nearest(name, [*_NAMED, *_ALSO]),
-                hint="keys: enter tab esc space up down f1 … f12 ctrl-a … ctrl-z alt-x, or one character")  # fmt: skip
+                hint="labd serial send --help")  # fmt: skip

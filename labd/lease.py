@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labd.claims import when
 from labd.errors import Busy
 
 Key = tuple[str, str, str]
@@ -127,19 +128,12 @@ def person(who: Mapping[str, Any]) -> str:
     return f"{user} ({origin})" if user and origin else user or origin or "somebody"
 
 
-def clock(wall_s: float) -> str:
-    """A time of day as people read it, with the day where it is not today."""
-    then = time.localtime(wall_s)
-    today = time.localtime()[:3] == then[:3]
-    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M", then)
-
-
 def busy(held: Lease) -> Busy:
     """The refusal: who writes, what for, until when."""
     left = max(0.0, held.until - time.monotonic())
     return Busy(
         f"{held.key[1]}.{held.key[2]} is written to by {person(held.who)}: {held.what}, "
-        f"until {clock(time.time() + left)} ({left:.0f} s from now) at the latest; nothing was sent",
+        f"until {when(time.time() + left)} ({left:.0f} s from now) at the latest; nothing was sent",
         hint="again with --wait SECONDS, or --take to take over",
     )
 

@@ -49,8 +49,10 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
         level, who, need = decide(op, args, call, bench)
         decided |= {"policy": level}
         policy.check(op, level, who, need)
+        if op.effect == "actuate":
+            _not_claimed(args, call)
     except LabdError as error:
-        decided["decision"] = "refused" if error.name == "refused" else "invalid"
+        decided["decision"] = "refused" if error.name in ("refused", "busy") else "invalid"
         passage.start(**decided)
         raise
     if op.missing:
@@ -103,6 +105,20 @@ def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, 
     wanted = getattr(args, "interface", None) if "interface" in vars(args) else None
     lines = lab.serial(target)
     return sources, [line["device"] for line in lines if wanted in (None, line["name"])]
+
+
+def _not_claimed(args: Args, call: Call) -> None:
+    """Raise Busy if somebody else has claimed the target that the call would act on."""
+    from labd import claims
+
+    target = named_target(args)
+    try:
+        if target is None and len(call.lab().targets) == 1:
+            target = next(iter(call.lab().targets))
+    except LabdError:
+        return  # no lab, or a broken one: the handler says so
+    if target is not None and "/" not in target:
+        claims.check(call.env, call.lab_path, target)
 
 
 def named_target(args: Args) -> str | None:

@@ -103,13 +103,7 @@ class Writers:
         key = key_of(lab, target, interface)
         channel = self._captured(key)
         self.leases.admit(key, who, lease)
-        send_break = getattr(channel, "send_break", None)
-        if send_break is None:
-            raise Unreachable(f"{target}.{interface}: this version can't send a break")
-        rx = next((line["rx"] for line in channel.status() if line["name"] == interface), 0)
-        await send_break(interface, ms)
-        channel.tell("break", only=interface, ms=ms, who=who, rx_before=rx)
-        return {"target": target, "interface": interface, "ms": ms, "rx": rx}
+        return {"target": target, **await channel.send_break(interface, ms, who=who)}
 
     def holder(self, lab_path: str, target: str, interface: str) -> dict[str, Any] | None:
         """Who writes to a console just now, for status. Thread-safe."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from labd.errors import Refused, Usage
+from labd.operations.consoles import who_of
 from labd.operations.model import INTERFACE, TARGET, Operation, Param
 from labd.operations.serial_config import SERIAL_CONFIG_OPERATIONS
 from labd.operations.serial_expect import SERIAL_EXPECT
 from labd.operations.serial_lines import SERIAL_LINES
 from labd.operations.serial_log import SERIAL_LOG
+from labd.operations.serial_send import SERIAL_BREAK, SERIAL_SEND
 from labd.operations.serial_show import SERIAL_SHOW, state_text
 
 TYPE_CHECKING = False
@@ -16,11 +18,6 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.operations.model import Args
-
-#: Seconds that a send may take beyond its pacing before it is given up.
-SEND_SECONDS = 10.0
-
-TARGET_EITHER = Param("target", "the target, as a flag", flags=("-t", "--target"), complete="target")
 
 
 def watch(call: Call, args: Args) -> dict[str, Any]:
@@ -56,33 +53,6 @@ def stop_text(data: dict[str, Any], call: Call) -> str | None:
     return f"stopped {names}; labd serial log {data['target']} still reads what was captured"
 
 
-def send(call: Call, args: Args) -> dict[str, Any]:
-    """Write bytes to the console, now or not at all."""
-    lab = call.lab()
-    target = lab.resolve_target(args.target, call)
-    line = lab.resolve_interface(target, args.interface, call)
-    text = args.text
-    data = call.read_stdin() if text == "-" else text.encode("utf-8", "surrogateescape")
-    if not args.no_newline:
-        data += line["eol"].encode()
-    if not data:
-        raise Usage("there is nothing to send: the text is empty and --no-newline leaves out the line end")
-    timeout = SEND_SECONDS + len(data) * args.pace_ms / 1000
-    if timeout > SEND_SECONDS + 2:
-        call.note(f"sending {len(data)} bytes, {args.pace_ms:g} ms apart: about {timeout - SEND_SECONDS:.0f} s …")
-    who = {"face": call.face, "pid": call.caller.get("pid")}
-    sent = call.hop(call.bench.send, lab, target, line["name"], data, pace_ms=args.pace_ms, who=who, timeout_s=timeout)
-    return {"target": target, "interface": line["name"], **sent}
-
-
-def send_text(data: dict[str, Any], call: Call) -> str:
-    """How much was sent where, and how to read the answer."""
-    where = f"{data['target']}.{data['interface']}"
-    since = data.get("seq")
-    follow = f"labd serial log {data['target']} -i {data['interface']} --since {since}" if since is not None else ""
-    return f"sent {data['accepted']} bytes to {where}" + (f"; read on with: {follow}" if follow else "")
-
-
 def devices(call: Call, args: Args) -> list[dict[str, Any]]:
     """This machine's serial ports."""
     from labd import platform
@@ -109,9 +79,7 @@ def dtr(call: Call, args: Args) -> dict[str, Any]:
     lab = call.lab()
     target = lab.resolve_target(args.target, call)
     name = _button(call, target, args.interface)
-    pulsed: dict[str, Any] = call.hop(
-        call.bench.pulse_dtr, lab, target, name, args.ms, {"face": call.face, "pid": call.caller.get("pid")}
-    )
+    pulsed: dict[str, Any] = call.hop(call.bench.pulse_dtr, lab, target, name, args.ms, who_of(call))
     return pulsed
 
 
@@ -191,45 +159,8 @@ OPERATIONS = (
         doc="What was captured stays readable with serial log.",
         examples=(("labd serial stop pico", "free pico's ports for another program"),),
     ),
-    Operation(
-        ("serial", "send"),
-        "type a line into the console",
-        effect="actuate",
-        where="daemon",
-        params=(
-            TARGET,
-            Param("text", "what to type; - reads it from stdin", required=True),
-            TARGET_EITHER,
-            INTERFACE,
-            Param(
-                "no_newline",
-                "send just the bytes, without the line end",
-                kind="switch",
-                flags=("--no-newline",),
-                default=False,
-            ),
-            Param(
-                "pace_ms",
-                "wait between bytes, for a polled console without flow control",
-                kind="float",
-                flags=("--pace-ms",),
-                default=0.0,
-                unit="ms",
-                minimum=0,
-                maximum=60000,
-            ),
-        ),
-        handler=send,
-        text=send_text,
-        doc="Goes through the running capture, so watch first. The line end of the interface (eol, a carriage return "
-        "unless set) is added. When the port is down nothing is sent and nothing is kept for later. The console must "
-        "read its UART for the text to have an effect. A text that starts with a dash goes behind --.",
-        examples=(
-            ('labd serial send pico "uname -a"', "run a command on the board"),
-            ('labd serial send pico " " --no-newline --pace-ms 20', "one bare key, slowly"),
-            ("labd serial send pico -- -v", "a text that starts with a dash"),
-        ),
-    ),
+    SERIAL_SEND,
+    SERIAL_BREAK,
     SERIAL_EXPECT,
     SERIAL_LOG,
     SERIAL_LINES,
