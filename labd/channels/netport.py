@@ -118,6 +118,14 @@ class SocketPort(Port):
         if held:
             self.lock.release()
 
+    def leave(self) -> None:
+        held = self.lock.acquire(timeout=2.0)
+        self.closed = True
+        quietly(self.line.close)
+        release(self.key)
+        if held:
+            self.lock.release()
+
     def change(self, settings: Settings, *, label: str) -> None:
         if self.closed:
             raise Unreachable(f"{label}: the port went down")

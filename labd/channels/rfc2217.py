@@ -13,7 +13,7 @@ from typing import Any
 from labd.channels import netport
 from labd.channels.closing import quietly, release
 from labd.channels.port import PARITIES
-from labd.channels.portmodel import Port, Settings
+from labd.channels.portmodel import OUTPUTS, Port, Settings
 from labd.channels.rfc2217_client import Client
 from labd.errors import LabdError, Unreachable
 
@@ -31,6 +31,9 @@ def connect_rfc2217(device: str, settings: Settings, key: str, *, label: str) ->
     client = Client(settings, far)
     try:
         client.apply_settings(_words(settings))
+        for wire in OUTPUTS:
+            if getattr(settings, wire) is not None:  # now, as the open drives them: True would press a button
+                setattr(client, wire, getattr(settings, wire))
         client.port = device
         client.open()
         client.begin_sending()
@@ -71,7 +74,7 @@ class Rfc2217Port(Port):
             before, client.settings = client.settings, settings
             try:
                 client.apply_settings(_words(settings))
-                for wire in ("dtr", "rts"):
+                for wire in OUTPUTS:
                     wanted = getattr(settings, wire)
                     if wanted is not None and wanted != getattr(before, wire):
                         client.put(wire, wanted)
@@ -145,8 +148,9 @@ def _explain(error: Exception, device: str, label: str, client: Client, said: st
     where = f"{label}: {host}:{number}"
     if said:
         return Unreachable(f"{where} said {said!r} and did not negotiate RFC 2217", hint=f"socket://{host}:{number}")
-    if client.ended:
-        return Unreachable(f"{where} {client.ended} during negotiation; somebody else may have the port there")
+    if client.ended or isinstance(error, ConnectionError):
+        ended = client.ended or "closed the connection"
+        return Unreachable(f"{where} {ended} during negotiation; somebody else may have the port there")
     if "seem to support" in str(error):
         return Unreachable(f"{where} does not speak RFC 2217", hint=f"for its bytes alone: socket://{host}:{number}")
     if isinstance(error, ValueError) or "parameter change" in str(error):

@@ -59,8 +59,8 @@ class Parser:
     def _text(self, piece: bytes) -> Iterator[Item]:
         if self._option is None:
             yield "data", piece
-        elif len(self._option) < _OPTION_MOST:
-            self._option += piece
+        else:
+            self._option += piece[: _OPTION_MOST - len(self._option)]
 
     def _command(self, byte: int) -> Iterator[Item]:
         if byte == IAC:

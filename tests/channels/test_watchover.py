@@ -1,9 +1,13 @@
 """While a port is open: who else opens it, and who changes it, is seen and told."""
 
+import contextlib
+import dataclasses
 import termios
 import tty
+from collections.abc import Iterator
 
 from labd.channels import watchover
+from labd.platform import current
 from tests.channels.rig import Rig, end, process, with_rig
 
 OPENER = "import os,sys; os.open(sys.argv[1], os.O_RDWR|os.O_NOCTTY); print('ready', flush=True); sys.stdin.read()"
@@ -26,7 +30,8 @@ async def test_a_second_reader_is_named_in_an_event_and_in_the_status(rig: Rig) 
     finally:
         end(thief)
     await rig.until(lambda: not rig.channel.status()[0]["suspects"], "the suspicion to end with the process")
-    assert len(rig.events(kind="suspect")) == 1
+    [began, ended] = rig.events(kind="suspect")
+    assert "ended" not in began and (ended["pid"], ended["ended"]) == (thief.pid, True)
 
 
 @with_rig
@@ -66,16 +71,63 @@ async def test_a_cables_own_holder_is_no_suspect(rig: Rig) -> None:
         end(mine)
 
 
+NONE_LOST = {"frame": 0, "overrun": 3, "parity": 0, "breaks": 0, "buffer_overrun": 0}
+
+
 @with_rig
-async def test_a_uart_that_overflowed_is_told_with_its_count(rig: Rig) -> None:
+async def test_a_uart_that_overflowed_is_told_with_its_count_and_since_where(rig: Rig) -> None:
+    board = rig.board()
+    with driver_counts(NONE_LOST) as counts:
+        await rig.watch()
+        board.say(b"whole\n")
+        await rig.until(lambda: rig.rx() == b"whole\n", "the line")
+        seen = counts.looks
+        await rig.until(lambda: counts.looks >= seen + 3, "a look that finds nothing")
+        counts.update(overrun=5, buffer_overrun=1)
+        board.say(b"torn\n")
+        [event] = await rig.until(lambda: rig.events(kind="overrun"), "the event")
+        assert (event["where"], event["count"], event["overrun"], event["buffer_overrun"]) == ("uart", 3, 2, 1)
+        assert event["since_rx"] >= len(b"whole\n")
+        counts.update(frame=4)
+        await rig.until(lambda: rig.events(kind="error"), "the framing errors")
+    assert "4 frame errors: is the baud rate right?" in rig.events(kind="error")[0]["message"]
+    assert len(rig.events(kind="overrun")) == 1
+
+
+@with_rig
+async def test_what_overflowed_between_the_last_look_and_the_close_is_told_too(rig: Rig) -> None:
     rig.board()
-    await rig.watch()
-    line, seen = rig.channel._lines["console"], watchover._Seen(others=False)
-    none = {"frame": 0, "overrun": 3, "parity": 0, "breaks": 0, "buffer_overrun": 0}
-    for counts in (none, {**none, "overrun": 5, "buffer_overrun": 1}):
-        watchover._judge(line, {"changed": [], "holders": [], "counts": counts}, seen)
+    rig.channel._around = dataclasses.replace(rig.channel._around, watch_every_s=600.0)
+    with driver_counts(NONE_LOST) as counts:
+        await rig.watch()
+        await rig.until(lambda: counts.looks, "the counts at the open")
+        counts.update(overrun=4)
+        await rig.channel.stop()
     [event] = rig.events(kind="overrun")
-    assert (event["where"], event["count"], event["overrun"]) == ("uart", 3, 2)
+    assert event["count"] == 1
+
+
+class Counts(dict[str, int]):
+    """What a driver counts; `looks`: how often it was asked."""
+
+    looks = 0
+
+    def look(self, fd: int) -> dict[str, int]:
+        self.looks += 1
+        return dict(self)
+
+
+@contextlib.contextmanager
+def driver_counts(first: dict[str, int]) -> Iterator[Counts]:
+    """A driver that counts losses, as a PTY's does not; what is yielded may be changed."""
+    counts = Counts(first)
+    system = current()
+    real = system.line_errors
+    system.line_errors = counts.look  # type: ignore[method-assign]
+    try:
+        yield counts
+    finally:
+        system.line_errors = real  # type: ignore[method-assign]
 
 
 @with_rig
