@@ -35,7 +35,7 @@ class Loss:
 
 
 class Verdict:
-    """`complete` since the offset `rx` and the time `wall_ns` when the session began, or not, for `losses`, in order."""
+    """On a session that began at the offset `rx` and the time `wall_ns`: what it may lack, in order of place."""
 
     __slots__ = ("losses", "rx", "wall_ns")
 

@@ -13,7 +13,10 @@ from labd import paths
 from labd.doctor import Bench, Row, loopback_row, row
 
 #: Device forms that the lab file may hold and this version cannot open.
-LATER = ("rfc2217://", "socket://", "board:")
+LATER = ("board:",)
+
+#: Device forms that are reached over the network. Connecting opens the port over there, so it is not tried.
+NETWORK = ("rfc2217://", "socket://")
 
 
 def check_line(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:
@@ -33,6 +36,12 @@ def check_line(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:
                 fix=f"labd serial set {name} -t {target} --device /dev/…  # labd discover lists ports",
             )
         ]
+    if device.startswith(NETWORK):
+        scheme, _, where = device.partition("://")
+        where = where.rpartition("@")[2].partition("?")[0]
+        how = "RFC 2217" if scheme == "rfc2217" else "plain TCP"
+        detail = f"a port at {where} by {how}; not contacted, as that opens it over there"
+        return [row(target, "serial", "ok", detail, interface=name, device=device)]
     return _Line(bench, target, name, device).rows()
 
 

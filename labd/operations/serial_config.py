@@ -49,6 +49,7 @@ def add(call: Call, args: Args) -> dict[str, Any]:
 
     edit(call, change)
     _tell_shared(call, report)
+    _tell_name(call, values["device"])
     if "baud" not in values and "/" in values["device"] and "://" not in values["device"]:
         call.note(f"{target}.serial.{name} runs at 115200 baud, the default")
     return report.data()
@@ -71,6 +72,7 @@ def set_interface(call: Call, args: Args) -> dict[str, Any]:
 
     edit(call, change)
     _tell_shared(call, report)
+    _tell_name(call, found.values.get("device"))
     return report.data()
 
 
@@ -150,6 +152,17 @@ def _tell_shared(call: Call, report: Report) -> None:
         call.note(f"{', '.join(report.also)} names the same device; only one of them can be captured at a time")
 
 
+def _tell_name(call: Call, device: str | None) -> None:
+    """Say so when the name can come to mean another adapter: a number, or an id that two adapters share."""
+    if device is None or not device.startswith("/"):
+        return
+    from labd.platform.naming import advice
+
+    better = advice(device)
+    if better:
+        call.note(better)
+
+
 SERIAL_CONFIG_OPERATIONS = (
     Operation(
         ("serial", "list"),
@@ -168,8 +181,9 @@ SERIAL_CONFIG_OPERATIONS = (
         handler=add,
         text=report_text,
         doc="The target has to exist (labd target add). Other interfaces stay as they are. The device may be a tty "
-        "(take the name under /dev/serial/by-id: it stays the same), loopback:DUT for a simulated board, "
-        "rfc2217://host:port or socket://host:port.\n\n"
+        "(take the name under /dev/serial/by-id: it stays the same; under by-path where two adapters share an id), "
+        "loopback:DUT for a simulated board, rfc2217://host:port for a port of another machine with its line rate and "
+        "modem lines, or socket://host:port for a plain TCP stream.\n\n"
         "--sense names the modem line that follows the target's power; --power-button says that DTR is wired to its "
         "power button, which labd serial reset and labd serial dtr need.",
         examples=(

@@ -70,6 +70,41 @@ def test_a_pty_takes_a_rate_that_no_uart_table_has_and_says_that_it_means_nothin
     close_port(port, hung_up=True)
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_terminal_that_has_no_line_rate_opens_all_the_same_and_says_so(
+    pty: tuple[int, str], monkeypatch: pytest.MonkeyPatch, wrapped: bool
+) -> None:
+    import serial.serialposix
+
+    def no_rate(self: object, baud: int) -> None:  # as IOSSIOSPEED on a PTY of macOS, wrapped or not
+        if wrapped:
+            try:
+                raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+            except OSError as error:
+                raise ValueError(f"Failed to set custom baud rate ({baud}): {error}") from None
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+
+    monkeypatch.setattr(serial.serialposix.PlatformSpecific, "_set_special_baudrate", no_rate)
+    monkeypatch.setattr(port_module.current(), "is_pty", lambda path: False)  # so that the rate is really asked for
+    port = open_port(pty[1], Settings(baud=31_337), label="pico.console")
+    assert "this port has no line rate: 31337 baud was not set" in port.notes
+    os.write(pty[0], b"all the same")
+    assert os.read(port.fd, 100) == b"all the same"
+    close_port(port, hung_up=True)
+
+
+def test_a_uart_that_does_not_take_a_rate_is_refused(pty: tuple[int, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import serial.serialposix
+
+    def refuses(self: object, baud: int) -> None:
+        raise ValueError(f"Failed to set custom baud rate ({baud}): [Errno 22] Invalid argument")
+
+    monkeypatch.setattr(serial.serialposix.PlatformSpecific, "_set_special_baudrate", refuses)
+    monkeypatch.setattr(port_module.current(), "is_pty", lambda path: False)
+    with pytest.raises(Unreachable, match="Failed to set custom baud rate"):
+        open_port(pty[1], Settings(baud=31_337), label="pico.console")
+
+
 def test_flock_and_tiocexcl_keep_others_out_and_are_gone_after_the_close(pty: tuple[int, str]) -> None:
     _, name = pty
     os.chmod(name, 0o666)
@@ -214,6 +249,34 @@ def test_another_adapter_under_the_old_name_is_refused(pty: tuple[int, str], mon
     monkeypatch.setattr(port_module.current(), "identity", lambda node: {**mine, "serial": "B2"})
     with pytest.raises(Unreachable, match="is another adapter now; FT232R serial A1 has not come back"):
         open_port(pty[1], Settings(), label="pico.console", expected=mine)
+
+
+def test_one_of_two_like_adapters_is_not_taken_for_the_other_by_their_common_link(
+    pty: tuple[int, str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_id = tmp_path / "usb-1a86_USB_Serial-if00-port0"
+    by_id.symlink_to(pty[1])  # where udev left it when the other one was plugged in last
+    mine = {"vid": "1a86", "pid": "7523", "serial": None, "interface": "00", "topology": "1-2", "twins": True}
+    monkeypatch.setattr(port_module.current(), "identity", lambda node: {**mine, "topology": "1-3"})
+    monkeypatch.setattr(port_module.current(), "find", lambda wanted: None)
+    with pytest.raises(Unreachable, match=r"another adapter now; USB 1a86:7523 at 1-2 has not come back"):
+        open_port(str(by_id), Settings(), label="pico.console", expected=mine)
+    alone = {**mine, "twins": False}  # no twin was ever seen: it may have come back in another socket
+    close_port(open_port(str(by_id), Settings(), label="pico.console", expected=alone), hung_up=True)
+
+
+def test_a_name_that_two_adapters_share_is_said_at_the_open(
+    pty: tuple[int, str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = {"node": pty[1], "by_id": "/dev/serial/by-id/x", "by_path": "/dev/serial/by-path/y", "twins": ["/dev/t1"]}
+    who = {"vid": "1a86", "pid": "7523", "serial": None, "interface": "00", "topology": "1-2"}
+    monkeypatch.setattr(port_module.current(), "is_pty", lambda path: False)
+    monkeypatch.setattr(port_module.current(), "identity", lambda node: dict(who))
+    monkeypatch.setattr(port_module.current(), "serial_ports", lambda: [listed])
+    port = open_port(pty[1], Settings(), label="pico.console")
+    assert port.identity == {**who, "twins": True}
+    assert any("name it by its socket: /dev/serial/by-path/y" in note for note in port.notes)
+    close_port(port, hung_up=True)
 
 
 @pytest.mark.parametrize(

@@ -234,8 +234,13 @@ def test_simulated_boards_are_looked_up_and_a_wrong_name_has_the_right_one_besid
 
 
 def test_devices_that_this_version_cannot_open_are_incomplete(examine: Callable[..., Rows]) -> None:
-    for device in ("rfc2217://h:1", "socket://h:1", "board:pc"):
-        assert examine(serial(device))[0]["status"] == "incomplete"
+    assert examine(serial("board:pc"))[0]["status"] == "incomplete"
+
+
+def test_ports_on_the_network_are_named_and_not_contacted(examine: Callable[..., Rows]) -> None:
+    for device in ("rfc2217://h:1", "socket://h:1"):
+        (row,) = examine(serial(device))
+        assert row["status"] == "ok" and "h:1" in row["detail"] and "not contacted" in row["detail"]
 
 
 # -- doctor: other channels --------------------------------------------------------------------------------------

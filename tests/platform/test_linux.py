@@ -1,6 +1,7 @@
 """Linux facts: who has a device open, from real processes; what a device is, from a made-up sysfs."""
 
 import os
+import struct
 import sys
 import tty
 from collections.abc import Iterator
@@ -215,3 +216,55 @@ def test_without_sysfs_there_are_no_ports(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_real_machine_can_be_listed() -> None:
     for port in linux.serial_ports():
         assert {"path", "node", "by_id", "by_path", "description", "serial", "twins", "driver"} <= set(port)
+
+
+def test_an_adapters_latency_timer_is_turned_down_and_what_it_is_then_is_told(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = tree / "sys/class/tty/ttyUSB0/device/latency_timer"
+    flags: list[int] = []
+
+    def ioctl(fd: int, request: int, room: bytearray) -> int:
+        if request == linux._TIOCSSERIAL:
+            flags.append(int.from_bytes(room[16:20], sys.byteorder))
+        return 0
+
+    monkeypatch.setattr(linux.fcntl, "ioctl", ioctl)
+    timer.parent.mkdir(parents=True, exist_ok=True)
+    timer.write_text("16\n")
+    assert linux.low_latency(3, "/dev/ttyUSB0") == 1
+    assert flags == [1 << 13]
+
+    def no_such_driver(fd: int, request: int, room: bytearray) -> int:
+        raise OSError(25, "Inappropriate ioctl for device")
+
+    monkeypatch.setattr(linux.fcntl, "ioctl", no_such_driver)
+    timer.unlink()
+    assert linux.low_latency(3, "/dev/ttyUSB0") is None
+
+
+def test_our_own_helpers_are_no_holders(node: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = process(HOLD, node)
+    try:
+        monkeypatch.setattr(linux, "OURS", {child.pid})
+        assert linux.holders(node) == []
+    finally:
+        end(child)
+
+
+def test_the_ports_counts_come_from_the_kernels_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ioctl(fd: int, request: int, room: bytearray) -> int:
+        assert request == 0x545D and len(room) == 80
+        struct.pack_into("11i", room, 0, *range(1, 12))  # cts dsr rng dcd rx tx frame overrun parity brk buf_overrun
+        return 0
+
+    monkeypatch.setattr(linux.fcntl, "ioctl", ioctl)
+    assert linux.line_errors(3) == {"frame": 7, "overrun": 8, "parity": 9, "breaks": 10, "buffer_overrun": 11}
+
+
+def test_two_adapters_with_one_serial_number_are_told_apart_by_their_sockets() -> None:
+    one = {"vid": "1", "pid": "2", "interface": "00", "serial": "0001", "topology": "1-1"}
+    other = {**one, "topology": "1-2"}
+    assert same_adapter(one, other)
+    assert not same_adapter({**one, "twins": True}, other)
+    assert same_adapter({**one, "twins": True}, dict(one))
