@@ -25,8 +25,11 @@ RETRY_FIRST_S = 0.02
 RETRY_MOST_S = 0.25
 CRASH_PAUSE_S = 1.0
 SYNC_EVERY_S = 1.0
-RETRY_MOST_NET_S = 1.0
-"""A server that is down, or that hangs up at once, is asked less often than a socket for a plug is looked at."""
+RETRY_MOST_NET_S = 0.4
+"""A server that is down is asked less often than a socket for a plug is looked at."""
+
+RETRY_MOST_FLAP_S = 5.0
+"""A server that takes the connection and hangs up at once is left in peace: each time costs two events."""
 
 STEADY_S = 1.0
 """A port that lived for less is not reopened at once: that would go round and round."""
@@ -196,6 +199,7 @@ class Line:
         """Open and carry, again and again. Returns only when the very first open failed."""
         pause = RETRY_FIRST_S
         while True:
+            most = RETRY_MOST_NET_S if self.kind in NETWORK else RETRY_MOST_S
             try:
                 port = await self._connect()
                 opened = trio.current_time()
@@ -203,6 +207,7 @@ class Line:
                 if trio.current_time() - opened >= STEADY_S:
                     pause = RETRY_FIRST_S
                     continue
+                most = RETRY_MOST_FLAP_S if self.kind in NETWORK else most
             except LabdError as error:
                 self._failed(error)
             except Exception as error:
@@ -213,7 +218,7 @@ class Line:
             with trio.move_on_after(pause):
                 await self._poke.wait()
             self._poke = trio.Event()
-            pause = min(pause * 1.6, RETRY_MOST_NET_S if self.kind in NETWORK else RETRY_MOST_S)
+            pause = min(pause * 1.6, most)
 
     async def _connect(self) -> Port:
         """The port, open; and on the first time the journal too."""
