@@ -1,9 +1,9 @@
-"""`python -m loopback DUT`: see `loopback.player`."""
+"""`python -m loopback DUT`: see `loopback.commandline`."""
 
 import os
 import sys
 
-from .player import main
+from .commandline import main
 
 if __name__ == "__main__":
     code = main()

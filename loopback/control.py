@@ -11,6 +11,7 @@
     {"fault": "baud", "baud": 9600}            the speed of the line from now on, 0 = unpaced
     {"fault": "clear"}                         no more stall, drop or flip
     {"power": "off" | "on" | "cycle"}          the board's supply; on boots it
+    {"lines": {"dsr": true, "ri": false}}      the modem lines DSR, CD and RI of a port served by --rfc2217
     {"say": "text"}                            the board sends exactly these bytes (characters U+0000 to U+00FF)
     {"stats": true}                            counts of bytes and boots, the board's state
     {"quit": true}
@@ -18,7 +19,8 @@
 drop and flip take "above": only bytes that come faster than so many a second, beyond a burst of 8.
 drop, flip and stall take "direction": "to_host" (default; what the board sends), "to_dut" or "both". Any request may
 carry an "id", which its answer repeats. Answers are {"ok": true, …} or {"ok": false, "error": …, "near": […]}.
-For people the same in words: `unplug`, `drop every=7 direction=both`, `power cycle`, `say hello`, `stats`, `quit`.
+For people the same in words: `unplug`, `drop every=7 direction=both`, `power cycle`, `lines dsr=1 ri=0`, `say hello`,
+`stats`, `quit`.
 
 Pure: text in, a checked request out. `loopback.player` acts on it.
 """
@@ -42,8 +44,9 @@ FAULTS: dict[str, dict[str, type]] = {
     "baud": {"baud": int},
     "clear": {},
 }
-VERBS = ("fault", "power", "say", "stats", "quit")
+VERBS = ("fault", "power", "lines", "say", "stats", "quit")
 DIRECTIONS = ("to_host", "to_dut", "both")
+LINES = ("dsr", "cd", "ri")
 POWER = ("off", "on", "cycle")
 
 
@@ -87,6 +90,9 @@ def _words(line: str) -> dict[str, Any]:
     if verb in ("stats", "quit"):
         return {verb: True}
     request: dict[str, Any] = {"fault": verb}
+    if verb == "lines":
+        pairs = [word.partition("=") for word in rest.split()]
+        return {"lines": {name: {"0": False, "1": True}.get(value, value) for name, _, value in pairs}}
     for word in rest.split():
         key, equals, value = word.partition("=")
         if not equals:
@@ -123,6 +129,8 @@ def _check_values(verb: str, request: dict[str, Any]) -> None:
         raise ControlError(f"power is one of {', '.join(POWER)}", near(str(request["power"]), POWER))
     if verb == "say" and not (isinstance(request["say"], str) and all(ord(char) < 256 for char in request["say"])):
         raise ControlError("say takes a string of characters U+0000 to U+00FF, each one byte")
+    if verb == "lines":
+        _check_lines(request["lines"])
     if verb != "fault":
         return
     for key in ("ms", "count", "every", "bytes", "baud", "above"):
@@ -142,3 +150,13 @@ def _check_values(verb: str, request: dict[str, Any]) -> None:
     wanted = need.get(request["fault"], ())
     if wanted and sum(key in request for key in wanted) != 1:
         raise ControlError(f"{request['fault']} takes one of {', '.join(wanted)}")
+
+
+def _check_lines(lines: Any) -> None:
+    if not isinstance(lines, dict) or not lines:
+        raise ControlError('lines takes an object, such as {"dsr": true}')
+    for name, level in lines.items():
+        if name not in LINES:
+            raise ControlError(f"no line {name!r} can be set", near(name, LINES))
+        if not isinstance(level, bool):
+            raise ControlError(f"{name}: expected true or false, got {level!r}")

@@ -20,7 +20,7 @@ Top level
     start        the first state (default: the first one in the file)
     boot         when power is applied: "first-open" (default: when somebody first opens the near end, so that the
                  banner is not lost), "each-open" (opening resets the board, as DTR does), "at-start"
-    settle_ms    how long after that opening the first byte comes (default 150: the opener sets its modes first)
+    settle_ms    how long after that opening, and after what an RFC 2217 client sets, the first byte comes (default 150)
     banner       printed at every boot, before the first state
     eol          what a "\\n" in texts becomes (default "\\r\\n")
     encoding     "utf-8" (default) or "latin-1"
@@ -35,6 +35,9 @@ Top level
     [variables]  name = "value": used as {name}; `--set name=value` overrides; `set` changes them at run time
     [env]        name = "value": the board's environment (U-Boot's, a shell's), {env:name}; may hold {variables}
     [texts]      name = "…": long texts used as {text:name}; may hold fields, and earlier texts
+    [wires]      with --rfc2217: dtr = "reset" (default: the board is held in reset while DTR is turned over from where
+                 it rests), "rise" (DTR going up resets it, also at opening), "power-button" (a press switches it
+                 on; one of hold_ms, default 4000, off) or "none". CTS is always its supply. See `loopback.modem`
     [[damage]]   what the cable does to bytes from the beginning: kind ("drop", default, or "flip", with bit 0 to 7),
                  every (each n-th; 0 = none) or count (the first n), direction ("to_host", default, "to_dut",
                  "both"), above (only bytes that come faster than so many a second, beyond a burst of 8; default 0)
@@ -170,6 +173,7 @@ def parse(data: dict[str, Any], file: str, name: str, settings: Mapping[str, str
         env=_env(reader, top),
         texts=_texts(reader, top, texts),
         states=states,
+        wires=reader.wires(top.table("wires")),
         damage=tuple(reader.damage(item) for item in top.tables("damage")),
         kernel=reader.kernel(top.table("kernel")),
         program=program,

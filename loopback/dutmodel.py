@@ -56,6 +56,14 @@ def _counted(look: Lookup, number: int) -> Lookup:
 
 
 @dataclass(frozen=True)
+class Wires:
+    """What the modem lines of a served port are wired to: `dtr` "reset", "rise", "power-button" or "none"."""
+
+    dtr: str = "reset"
+    hold_ms: int = 4000
+
+
+@dataclass(frozen=True)
 class DamageSpec:
     """Bytes that the cable drops (`bit` None) or flips from the beginning; `above` in bytes a second."""
 
@@ -201,6 +209,7 @@ class Dut:
     env: Mapping[str, str]
     texts: Mapping[str, Template]
     states: Mapping[str, State]
+    wires: Wires = field(default=Wires())
     damage: tuple[DamageSpec, ...] = ()
     kernel: KernelSpec | None = None
     program: ProgramSpec | None = None

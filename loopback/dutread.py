@@ -16,6 +16,7 @@ from .dutmodel import (
     Respond,
     State,
     Step,
+    Wires,
 )
 from .include import Trusted
 from .strict import Table, near
@@ -167,6 +168,14 @@ class Reader:
         )
         table.done()
         return step
+
+    def wires(self, table: Table | None) -> Wires:
+        if table is None:
+            return Wires()
+        dtr = table.choice("dtr", "reset", ["reset", "rise", "power-button", "none"])
+        wires = Wires(dtr, self.number(table, "hold_ms", 4000))
+        table.done()
+        return wires
 
     def damage(self, table: Table) -> DamageSpec:
         kind = table.choice("kind", "drop", ["drop", "flip"])

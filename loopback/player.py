@@ -1,13 +1,13 @@
 """The player: one process that is one board on one cable, until its standard input ends.
 
-`main` reads the command line; `Player` owns the cable, the board and the record. Standard output carries the ready
-line and one answer to each request (`loopback.control`), nothing else; everything for people goes to standard
-error. Exit codes: 0 ended as asked, 1 failed, 2 bad usage or a bad DUT file, 4 no such DUT.
+`Player` owns the cable, the board, the server and the record. Standard output carries the ready line and one answer
+to each request (`loopback.control`), nothing else; everything for people goes to standard error. The ready line is
+{"ready": true, "dut": name, "tty": node of the near end, "link": path, "pid": n}; with a served port "tty" is null
+and "url" is what pyserial opens.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -16,29 +16,35 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import serial
-
-from . import control, library, program
+from . import control, program
 from .cable import Cable
 from .dut import Board
-from .dutfile import load
 from .dutmodel import Dut
 from .kernel import KernelLog
+from .modem import Uart
 from .port import Port
-from .program import NoProgramError, ProgramBoard
+from .program import ProgramBoard
 from .record import Record
-from .strict import DutFileError
+from .server import Server
 
 
 class Player:
     """Plays `dut` until `quit`; `device` None means on a cable of its own."""
 
     def __init__(
-        self, dut: Dut, *, link: str | None, device: str | None, record: Record, baud: int | None, allowed: bool = False
+        self,
+        dut: Dut,
+        *,
+        link: str | None,
+        device: str | None,
+        record: Record,
+        baud: int | None,
+        allowed: bool = False,
+        serve: tuple[str, int] | None = None,
+        rfc2217: bool = False,
     ) -> None:
         self._line = dut.line if baud is None else replace(dut.line, baud=baud)
         self._dut = dut = replace(dut, line=self._line)
@@ -56,18 +62,31 @@ class Player:
         self._cable: Cable | None = None
         self._end: asyncio.Future[int] = self._loop.create_future()
         self._boot: asyncio.TimerHandle | None = None
+        self._supply = True
+        self._serve = serve
+        self._server: Server | None = None
+        self._uart: Uart | None = None
+        if rfc2217:
+            self._uart = Uart(
+                dut.wires, dut.line, record, lambda: self._supply, self._held, self._pressed, self._settle
+            )
 
     async def run(self) -> int:
         """Play; returns the exit code."""
         self._record.add(
             "start", dut=self._dut.name, file=self._dut.file, pid=os.getpid(), variables=dict(self._dut.variables)
         )
-        tty = await (self._on_device(self._device) if self._device else self._on_cable())
+        ready: dict[str, Any] = {"tty": await (self._on_device(self._device) if self._device else self._on_cable())}
+        if self._serve is not None:
+            self._server = Server(self._near, self._uart, self._record)
+            ready = {"tty": None, "url": await self._server.start(*self._serve)}
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._loop.add_signal_handler(number, self._finish, 0)
-        self._answer({"ready": True, "dut": self._dut.name, "tty": tty, "link": self._link, "pid": os.getpid()})
+        self._answer({"ready": True, "dut": self._dut.name, **ready, "link": self._link, "pid": os.getpid()})
         threading.Thread(target=self._listen, daemon=True).start()
         code = await self._end
+        if self._server is not None:
+            self._server.close()
         self._board.power_off()
         if self._cable is not None:
             self._cable.close()
@@ -114,9 +133,55 @@ class Player:
         self._record.add("port", state=what)
         if what == "opened" and (self._dut.boot == "each-open" or self._board.memory.boots == 0):
             self._power_off()
-            if self._boot is not None:
-                self._boot.cancel()
-            self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._board.power_on)
+            self._stop_boot()
+            self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._first_boot)
+
+    def _stop_boot(self) -> None:
+        if self._boot is not None:
+            self._boot.cancel()
+            self._boot = None
+
+    def _settle(self) -> None:
+        """The opener still sets its port up: pyserial takes half a second for that, and drops what came meanwhile."""
+        if self._boot is not None:
+            self._boot.cancel()
+            self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._first_boot)
+
+    def _first_boot(self) -> None:
+        self._boot = None
+        if self._supply:
+            self._board.power_on()
+
+    def _near(self) -> str | None:
+        return None if self._cable is None or self._cable.near is None else self._cable.near.path
+
+    def _held(self, down: bool) -> None:
+        """Reset is pulled, or let go: the board starts over then, if it has power."""
+        self._stop_boot()
+        if down:
+            self._power_off()
+        elif self._supply:
+            self._record.add("reset", by="dtr")
+            if self._dut.wires.dtr == "rise":
+                self._boot = self._loop.call_later(self._dut.settle_ms / 1000, self._first_boot)
+            else:
+                self._board.power_on()
+
+    def _pressed(self, ms: float) -> None:
+        """The power button was pressed for so long."""
+        self._record.add("button", ms=ms)
+        if not self._supply:
+            self._power("on")
+        elif ms >= self._dut.wires.hold_ms:
+            self._power("off")
+
+    def _power(self, what: str) -> None:
+        if what in ("off", "cycle"):
+            self._supply = False
+            self._power_off()
+        if what in ("on", "cycle"):
+            self._supply = True
+            self._board.power_on()
 
     def _adapter(self, fault: str, ms: int) -> None:
         assert self._cable is not None
@@ -132,12 +197,12 @@ class Player:
             self._kernel.reset()
 
     def _crashed(self, error: BaseException) -> None:
-        _tell(f"the board crashed, which is a mistake in the player: {error!r}")
+        tell(f"the board crashed, which is a mistake in the player: {error!r}")
         self._finish(1)
 
     def _lost(self, why: str) -> None:
         if not self._end.done():
-            _tell(f"{self._device or 'the far end of the cable'} went away: {why}")
+            tell(f"{self._device or 'the far end of the cable'} went away: {why}")
             self._finish(1)
 
     def _finish(self, code: int) -> None:
@@ -181,11 +246,13 @@ class Player:
         if "say" in request:
             self._board.say(request["say"].encode("latin-1"))
             return {"say": len(request["say"])}
+        if "lines" in request:
+            if self._uart is None:
+                raise ValueError("there are modem lines only with --rfc2217")
+            self._uart.inputs.update(request["lines"])
+            return {"lines": self._uart.levels}
         if "power" in request:
-            if request["power"] in ("off", "cycle"):
-                self._power_off()
-            if request["power"] in ("on", "cycle"):
-                self._board.power_on()
+            self._power(request["power"])
             return {"power": request["power"], "boots": self._board.memory.boots}
         return {"fault": request["fault"], **self._fault(request)}
 
@@ -225,6 +292,7 @@ class Player:
         board, memory, flood = self._board, self._board.memory, self._board.memory.flood
         return {
             **({} if self._cable is None else self._cable.stats()),
+            **({} if self._uart is None else {"lines": self._uart.levels}),
             "powered": board.powered,
             "boots": memory.boots,
             "state": board.where,
@@ -243,81 +311,5 @@ class Player:
             self._finish(0)  # nobody reads the answers: the owner is gone
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
     sys.stderr.write(f"loopback: {text}\n")
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
-    return name, value
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m loopback",
-        description="Play a simulated board on a simulated serial cable until standard input ends.",
-        epilog="Prints one JSON line when the near end can be opened; requests are read from standard input "
-        "(unplug, replug, power cycle, stats, quit, or JSON: see loopback/control.py).",
-    )
-    parser.add_argument("dut", nargs="?", help="a built-in board (--list) or the path of a DUT file")
-    parser.add_argument("--link", metavar="PATH", help="a symbolic link kept on the near end, over replugs too")
-    parser.add_argument("--device", metavar="TTY", help="play on this tty instead of a cable")
-    parser.add_argument("--baud", type=int, metavar="N", help="the line's speed instead of the file's; 0 = unpaced")
-    parser.add_argument("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE", dest="settings")
-    parser.add_argument("--record", metavar="FILE", help="append what the board received and did, as JSON Lines")
-    parser.add_argument(
-        "--allow-programs", action="store_true", help="run a DUT file's [program] with your rights, not shut in"
-    )
-    parser.add_argument("--list", action="store_true", help="list the built-in boards and exit")
-    parser.add_argument("--check", metavar="FILE", help="check a DUT file and exit")
-    args = parser.parse_args(argv)
-    chosen = [bool(args.list), args.check is not None, args.dut is not None]
-    if sum(chosen) != 1:
-        parser.error("name one board, or say --list or --check FILE")
-    if args.device and args.link:
-        parser.error("--link names the near end of a cable, and there is none with --device")
-    if args.baud is not None and args.baud < 0:
-        parser.error("--baud is 0 or more")
-    return args
-
-
-def _check(path: str, settings: dict[str, str]) -> int:
-    dut = load(path, settings)
-    answers = sum(len(state.respond) for state in dut.states.values())
-    needs = f", needs --set {' '.join(f'{name}=…' for name in dut.needs)}" if dut.needs else ""
-    sys.stdout.write(f"{path}: ok ({len(dut.states)} states, {answers} answers{needs})\n")
-    return 0
-
-
-async def _play(args: argparse.Namespace, dut: Dut, record: Record) -> int:
-    player = Player(dut, link=args.link, device=args.device, record=record, baud=args.baud, allowed=args.allow_programs)
-    return await player.run()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command line. Returns the exit code."""
-    args = _arguments(argv)
-    settings = dict(args.settings)
-    try:
-        if args.list:
-            for name, title in library.titles().items():
-                sys.stdout.write(f"{name:<14} {title}\n")
-            return 0
-        if args.check is not None:
-            return _check(args.check, settings)
-        dut = library.find(args.dut, settings)
-        if dut.needs:
-            _tell(f"{dut.file}: {{{dut.needs[0]}}} has no value; give it with --set {dut.needs[0]}=…")
-            return 2
-        return asyncio.run(_play(args, dut, Record(args.record)))
-    except library.NoSuchDut as error:
-        _tell(str(error))
-        return 4
-    except DutFileError as error:
-        _tell(str(error))
-        return 2
-    except (OSError, serial.SerialException, NoProgramError) as error:
-        _tell(str(error))
-        return 1

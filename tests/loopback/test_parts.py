@@ -152,7 +152,7 @@ def test_requests_are_words_or_json(words: str, request_: object) -> None:
         ("unplug ms=1", "unknown key 'ms'"),
         ("power up", "power is one of off, on, cycle"),
         ('{"say": "€"}', "each one byte"),
-        ('{"flip": 1}', "one of fault, power, say, stats, quit is required"),
+        ('{"flip": 1}', "one of fault, power, lines, say, stats, quit is required"),
         ('{"fault": "flip", "count": 1, "bit": 8}', "bit is 0 to 7"),
         ('{"fault": "stall", "direction": "up"}', "direction is one of"),
         ('{"fault": "fifo", "bytes": -1}', "negative"),

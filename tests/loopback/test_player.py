@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from loopback import library
-from loopback.player import main
+from loopback.commandline import main
 
 from .conftest import DEADLINE_S, Play, Terminal
 
