@@ -9,6 +9,7 @@ from labd.operations.serial_config import SERIAL_CONFIG_OPERATIONS
 from labd.operations.serial_expect import SERIAL_EXPECT
 from labd.operations.serial_lines import SERIAL_LINES
 from labd.operations.serial_log import SERIAL_LOG
+from labd.operations.serial_run import SERIAL_RUN
 from labd.operations.serial_send import SERIAL_BREAK, SERIAL_SEND
 from labd.operations.serial_show import SERIAL_SHOW, state_text
 
@@ -161,6 +162,7 @@ OPERATIONS = (
     ),
     SERIAL_SEND,
     SERIAL_BREAK,
+    SERIAL_RUN,
     SERIAL_EXPECT,
     SERIAL_LOG,
     SERIAL_LINES,
