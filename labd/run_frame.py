@@ -19,12 +19,14 @@ from labd.errors import Usage
 LINE_MAX = 4000
 #: What may still turn out to be a damaged marker is held back: this much of the output's end.
 HELD = 2048
+#: The begin is looked for in so much of what came before it.
+BEFORE_MAX = 1 << 16
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:,@%+=-]*(?: +[A-Za-z0-9_./:,@%+=-]+)*")
 _RESERVED = re.compile(r"(?:if|then|else|elif|fi|for|while|until|do|done|case|esac|in|function|select|time|coproc)\b")
 # Foreign lines inside a marker: what a kernel logs begins where the cursor is and ends with a line end.
-_FOREIGN = rb"(?:(?:\r*\n)?(?:[^\n]{1,600}\n){1,4})?"
+_FOREIGN = rb"(?:(?:\r*\n)??(?:[^\n]{1,600}\n){1,4}?)??"
 _STAMP = re.compile(rb"\[ {0,4}\d{1,6}\.\d{6}\] ")
 
 
@@ -127,12 +129,13 @@ class Frame:
         code = rb"(\d{1,10})%b=%b(\d{1,10})%b\." % ((_FOREIGN,) * 3)
         one = _broken(f"L{ident}E") + _FOREIGN + code
         begin = _broken(f"L{ident}B.")
-        self._begin_line = re.compile(begin + _FOREIGN + b" " + _FOREIGN + begin + rb"(?:[^\r\n][^\n]*\n)?\r*\n")
+        self._begin_line = re.compile(begin + _FOREIGN + b" " + _FOREIGN + begin + rb"(?:\r*[^\r\n][^\n]*\n)?\r*\n")
         self._begin_one = re.compile(begin + rb"[^\n]*\n")
         self._end_exact = re.compile(
             rb"%bE(\d{1,10})=(\d{1,10})\. %bE(\d{1,10})=(\d{1,10})\." % (self._head, self._head)
         )
         self._copy = re.compile(rb"%bE(\d{1,10})=(\d{1,10})\." % self._head)
+        self._end_head = re.compile(_broken(f"L{ident}E"))
         self._end_pair = re.compile(one + _FOREIGN + b" " + _FOREIGN + one)
         self._end_one = re.compile(one)
         self._buffer = bytearray()
@@ -145,6 +148,7 @@ class Frame:
             return b""
         self._buffer += data
         if not self.began and not self._begin(loosely=False):
+            del self._buffer[: max(0, len(self._buffer) - BEFORE_MAX)]
             return b""
         return self._output(HELD)
 
@@ -153,9 +157,9 @@ class Frame:
         if self.ended is not None:
             return b""
         if self.began or self._begin(loosely=True):
-            return self._loosely() if self._looks_ended() else self._output(self._tail())
-        if self._looks_ended():
-            self._loosely()
+            out = self._loosely()
+            return self._output(self._tail()) if out is None else out
+        if self._loosely() is not None:
             self.ended = Ended(None, True, "the marker before the output did not come whole")
         return b""
 
@@ -183,28 +187,33 @@ class Frame:
         found = self._end_exact.match(self._buffer, at)
         return b"" if found is None else self._end(found)  # None: more comes, or `quiet` will look closer
 
-    def _looks_ended(self) -> bool:
-        return self._find_end() is not None
-
-    def _find_end(self) -> re.Match[bytes] | None:
-        """The end marker, though something may have come in its midst: whole as a pair, else one copy of it."""
-        for pattern in (self._end_exact, self._end_pair, self._end_one):
-            found = pattern.search(self._buffer)
-            if found is not None:
-                return found
-        return None
-
-    def _loosely(self) -> bytes:
-        found = self._find_end()
-        assert found is not None
-        self.interleaved = self.interleaved or len(found.groups()) < 4 or b"\n" in found[0]
-        return self._end(found)
+    def _loosely(self) -> bytes | None:
+        """The output before a damaged end marker, if there is one: the whole copies of the code count, else what was
+        broken into.
+        """
+        found = self._end_exact.search(self._buffer)
+        if found is not None:
+            return self._end(found)
+        copies = list(self._copy.finditer(self._buffer))
+        if copies:
+            start, size = copies[0].start(), copies[-1].end()
+            broken = self._end_head.search(self._buffer, max(0, start - HELD), start)
+            start = start if broken is None else broken.start()
+            codes = {code for copy in copies for code in copy.groups()}
+        else:
+            found = self._end_pair.search(self._buffer) or self._end_one.search(self._buffer)
+            if found is None:
+                return None
+            start, size, codes = found.start(), found.end(), set(found.groups())
+        self.interleaved = True
+        return self._cut(start, size, codes)
 
     def _end(self, found: re.Match[bytes]) -> bytes:
-        """The end marker is `found`: the output before it."""
-        text, start, size = found[0], found.start(), found.end()
-        codes = {code for pair in self._copy.findall(text) for code in pair} or set(found.groups())
-        rest = bytes(self._buffer[size:])
+        """The end marker is `found`, whole: the output before it."""
+        return self._cut(found.start(), found.end(), set(found.groups()))
+
+    def _cut(self, start: int, stop: int, codes: set[bytes]) -> bytes:
+        text, rest = bytes(self._buffer[start:stop]), bytes(self._buffer[stop:])
         out = self._take(start, final=True)
         self._buffer.clear()
         self.rest = rest
