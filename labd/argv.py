@@ -297,16 +297,22 @@ def _number(param: Param, text: str, spelled: str) -> float:
     whole = param.kind == "int"
     unit = f" {param.unit}" if param.unit else ""
     try:
+        if not text.isascii() or "_" in text or text != text.strip():  # which Python's own readers would let pass
+            raise ValueError
         value = int(text) if whole else float(text)
     except ValueError:
         raise Usage(f"{spelled} is a {'whole ' if whole else ''}number{unit and ' of' + unit}, not {text!r}") from None
     if value != value or value in (float("inf"), float("-inf")):
         raise Usage(f"{spelled} is a number{unit and ' of' + unit}, not {text!r}")
     if param.minimum is not None and value < param.minimum:
-        raise Usage(f"{spelled} is at least {param.minimum:g}{unit}, not {text}")
+        raise Usage(f"{spelled} is at least {_plain(param.minimum)}{unit}, not {text}")
     if param.maximum is not None and value > param.maximum:
-        raise Usage(f"{spelled} is at most {param.maximum:g}{unit}, not {text}")
+        raise Usage(f"{spelled} is at most {_plain(param.maximum)}{unit}, not {text}")
     return value
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def _switch(flag: str, attached: str | None) -> bool:

@@ -25,8 +25,9 @@ class Call:
     `pid` and `uid` where they are known. `bench` is the daemon's live side: None without a daemon, and until the
     shim has permitted the operation. `record` collects what the handler adds to the argv record's end (`lab_before`,
     `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says whether the caller
-    still listens. `flush` hands on what was answered so far. `on_error`, where a face sets it, takes errors instead of
-    stderr. `hop(function, *args, **kw)` runs an async function of the bench on the daemon's loop.
+    still listens. `level` is the policy level in force, once the shim has decided. `flush` hands on what was answered
+    so far. `on_error`, where a face sets it, takes errors instead of stderr. `hop(function, *args, **kw)` runs an async
+    function of the bench on the daemon's loop.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Call:
         self.json = False
         self.quiet = False
         self.lab_flag: str | None = None
+        self.level = ""
         self.bench: Any = None
         self.record: dict[str, Any] = {}
         self.flush: Callable[[], None] = lambda: None
@@ -92,9 +94,23 @@ class Call:
         return bool(self.env.get("CLICOLOR_FORCE")) or (self.stdout_tty and self.env.get("TERM") != "dumb")
 
     def note(self, text: str) -> None:
-        """Tell the person something beside the answer, on stderr. Silent under --quiet."""
-        if not self.quiet:
+        """Tell something beside the answer, on stderr: a line, or under --json an object. Silent under --quiet."""
+        if self.quiet:
+            return
+        if self.json and self.face == "cli":
+            from labd.jsonlight import dumps
+
+            self.err(encode(dumps({"note": text}) + "\n"))
+        else:
             self.err(encode(f"labd: {text}\n"))
+
+    def lab_words(self) -> str:
+        """What a command must carry to mean this call's lab: "" or `--lab PATH ` with the path quoted for a shell."""
+        if self.lab_flag is None:
+            return ""
+        import shlex
+
+        return f"--lab {shlex.quote(self.lab_flag)} "
 
     def journal_dir(self, target: str, interface: str) -> str:
         """Where the journal of an interface of this call's lab is kept."""

@@ -12,9 +12,10 @@ import sys
 from labd import __version__, shim
 from labd.argv import parse
 from labd.call import Call, encode
-from labd.errors import LabdError, Unreachable
+from labd.errors import Busy, LabdError, Unreachable
 from labd.jsonlight import dumps, pretty
 from labd.record import Passage
+from labd.thin import Unwritable, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,30 +30,40 @@ GATHER_BYTES = 32768
 
 
 def main(argv: list[str], daemon_version: str = "") -> int:
-    """Run `argv` in this process; returns the exit code. `daemon_version` is a running daemon's that is not ours."""
+    """Run `argv` in this process; returns the exit code. `daemon_version` is a running daemon's that can't serve us.
+
+    Raises thin.Unwritable when the answer can't be written.
+    """
     call = own_call(argv)
     try:
         return execute(call)
     except shim.NeedsDaemon:
         return _through_daemon(call, daemon_version)
     except KeyboardInterrupt:
+        _die_of_interrupt()
         return 130
+
+
+def _die_of_interrupt() -> None:
+    """End as the signal would have ended us, so that a shell knows; all that was under way has been tidied."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def own_call(argv: list[str]) -> Call:
     """The call of this very process."""
-    from labd.thin import write_all
-
     sink = Sink(write_all)
     stdout_tty, stderr_tty = _is_tty(1), _is_tty(2)
     try:
-        columns = os.get_terminal_size(1 if stdout_tty else 2).columns if stdout_tty or stderr_tty else 80
+        columns = os.get_terminal_size(1 if stdout_tty else 2).columns if stdout_tty or stderr_tty else 0
     except OSError:
-        columns = 80
+        columns = 0
     try:
         cwd = os.getcwd()
     except OSError:
-        cwd = "/"
+        cwd = ""
     call = Call(
         face="cli",
         argv=argv,
@@ -61,7 +72,7 @@ def own_call(argv: list[str]) -> Call:
         out=sink.out,
         err=sink.err,
         read_stdin=lambda: sys.stdin.buffer.read(),
-        columns=int(os.environ.get("COLUMNS", "0") or 0) if os.environ.get("COLUMNS", "").isdigit() else columns,
+        columns=width_of(str(columns) if columns else os.environ.get("COLUMNS", "")),
         stdin_tty=_is_tty(0),
         stdout_tty=stdout_tty,
         stderr_tty=stderr_tty,
@@ -77,6 +88,11 @@ def own_call(argv: list[str]) -> Call:
 
     call.wait_data = wait
     return call
+
+
+def width_of(text: str) -> int:
+    """A terminal's width in columns from what somebody says it is; 80 for what is no width, at least 40."""
+    return max(40, int(text)) if text.isascii() and text.isdigit() and 0 < int(text) < 10_000 else 80
 
 
 class Sink:
@@ -129,13 +145,23 @@ def execute(call: Call, bench: Any = None) -> int:
     except KeyboardInterrupt:
         code, signal = 130, "SIGINT"
         raise
-    except BrokenPipeError:
-        code, signal = 141, "SIGPIPE"
+    except Unwritable:
+        code = 141
+        raise
     except Exception as error:
         code = _failed(call, _defect(call, error))
     finally:
         if not moved:
-            passage.end(code, signal)
+            code = _recorded(call, passage, code, signal)
+    return 1 if code is None else code
+
+
+def _recorded(call: Call, passage: Passage, code: int | None, signal: str | None) -> int | None:
+    """Write the end of the record; the exit code, which is a failure where that could not be written."""
+    try:
+        passage.end(code, signal)
+    except LabdError as error:
+        return code or _failed(call, error)
     return code
 
 
@@ -187,7 +213,7 @@ def _help(call: Call, parsed: Parsed) -> int:
         text = render.noun_help(parsed.words[0], call.columns)
     else:
         text = render.top_help(call.columns)
-    call.out(encode(text + "\n"))
+    call.out(encode((dumps({"help": text}) if call.json and not parsed.globals.get("version") else text) + "\n"))
     return 0
 
 
@@ -241,7 +267,7 @@ def _failed(call: Call, error: LabdError) -> int:
         return error.exit_code
     try:
         call.err(encode((render.error_json(error) if call.json else render.error_text(error)) + "\n"))
-    except OSError:
+    except Unwritable:
         pass  # nobody reads stderr any more; the exit code still tells
     return error.exit_code
 
@@ -265,6 +291,8 @@ def _through_daemon(call: Call, daemon_version: str) -> int:
     from labd import thin
 
     try:
+        if daemon_version == thin.FULL:
+            raise Busy("the daemon runs as many calls as it can", hint="labd daemons, which lists them")
         if daemon_version:
             raise Unreachable(
                 f"the running daemon is labd {daemon_version}, this program is labd {__version__}",

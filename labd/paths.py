@@ -13,31 +13,52 @@ if TYPE_CHECKING:
 
     Env = Mapping[str, str]
 
+#: The bytes of a UNIX socket's path that every system can hold (macOS: 104 with the ending NUL).
+SOCKET_BYTES = 100
+
 
 def _home(env: Env) -> str:
-    return env.get("HOME") or os.path.expanduser("~")
+    home = env.get("HOME", "")
+    if os.path.isabs(home):
+        return home
+    import pwd  # not expanduser: that reads the environment of whoever runs this, the daemon's for instance
+
+    return pwd.getpwuid(os.getuid()).pw_dir
+
+
+def _base(env: Env, name: str) -> str | None:
+    """An XDG base directory; a relative one is to be ignored (XDG Base Directory Specification)."""
+    value = env.get(name, "")
+    return value if os.path.isabs(value) else None
 
 
 def expand(path: str, env: Env, cwd: str) -> str:
-    """`path` with a leading `~/` expanded from `env` and made absolute against `cwd`."""
+    """`path` with a leading `~/` expanded from `env` and made absolute against `cwd`.
+
+    Raises Usage for a relative path when `cwd` is empty: the caller's directory has been deleted.
+    """
     if path == "~" or path.startswith("~/"):
         path = _home(env) + path[1:]
+    if not cwd and not os.path.isabs(path):
+        from labd.errors import Usage
+
+        raise Usage(f"the current directory is gone, so {path!r} means nothing", hint="cd to a directory that exists")
     return os.path.normpath(os.path.join(cwd, path))
 
 
 def config_dir(env: Env) -> str:
     """`$XDG_CONFIG_HOME/labd`, else `~/.config/labd`."""
-    return os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(_home(env), ".config"), "labd")
+    return os.path.join(_base(env, "XDG_CONFIG_HOME") or os.path.join(_home(env), ".config"), "labd")
 
 
 def state_dir(env: Env) -> str:
     """`$XDG_STATE_HOME/labd`, else `~/.local/state/labd`: journals, argv records, learned things."""
-    return os.path.join(env.get("XDG_STATE_HOME") or os.path.join(_home(env), ".local", "state"), "labd")
+    return os.path.join(_base(env, "XDG_STATE_HOME") or os.path.join(_home(env), ".local", "state"), "labd")
 
 
 def runtime_dir(env: Env) -> str:
     """`$XDG_RUNTIME_DIR/labd`, else `/tmp/labd-UID`: the daemon's socket, lock and log. `thin.py` repeats this rule."""
-    base = env.get("XDG_RUNTIME_DIR")
+    base = _base(env, "XDG_RUNTIME_DIR")
     return os.path.join(base, "labd") if base else f"/tmp/labd-{os.getuid()}"
 
 
@@ -73,16 +94,35 @@ def journal_dir(env: Env, lab: str, target: str, interface: str) -> str:
 def private_dir(path: str) -> str:
     """Make `path` a directory that only this user can enter, and return it.
 
-    Raises Refused if it is a link, belongs to somebody else, or is open to others.
+    Raises Refused if it is a link, belongs to somebody else, or is open to others, Unreachable if it can't be made.
     """
     import stat
 
-    from labd.errors import Refused
+    from labd.errors import Refused, Unreachable
 
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    found = os.lstat(path)
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.lstat(path)
+    except OSError as error:
+        raise Unreachable(
+            f"the runtime directory {path} can't be made: {error.strerror}",
+            hint="XDG_RUNTIME_DIR=/a/private/directory labd …",
+        ) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise Refused(f"{path} is not a directory of yours", hint="set XDG_RUNTIME_DIR to a private directory")
     if stat.S_IMODE(found.st_mode) & 0o077:
         raise Refused(f"{path} is open to other users", hint=f"chmod 700 {path}")
+    return path
+
+
+def socket_in(directory: str) -> str:
+    """The daemon's socket in this runtime directory. Raises Unreachable where the path is too long for one."""
+    from labd.errors import Unreachable
+
+    path = os.path.join(directory, "daemon.sock")
+    if len(os.fsencode(path)) > SOCKET_BYTES:
+        raise Unreachable(
+            f"the path of the daemon's socket is too long for a UNIX socket: {path}",
+            hint="XDG_RUNTIME_DIR=/a/shorter/directory labd …",
+        )
     return path

@@ -48,13 +48,23 @@ def in_force(sources: list[tuple[str, str]]) -> tuple[str, str]:
     return strictest
 
 
+def permits(level: str, need: str) -> bool:
+    """Whether `level` is at least `need`."""
+    return LEVELS.index(need) <= LEVELS.index(level)
+
+
 def check(operation: Operation, level: str, who: str, need: str) -> None:
     """Raise Refused, naming what would permit it, when `need` is above `level`."""
-    if LEVELS.index(need) > LEVELS.index(level):
-        raise Refused(
-            f"labd {operation.name} is refused: it needs policy level {need!r} and {who} sets {level!r}; nothing ran",
-            hint=_way_out(who, need),
-        )
+    if not permits(level, need):
+        raise refusal(operation.name, level, who, need)
+
+
+def refusal(name: str, level: str, who: str, need: str) -> Refused:
+    """What to say to somebody who may not."""
+    return Refused(
+        f"labd {name} is refused: it needs policy level {need!r} and {who} sets {level!r}; nothing ran",
+        hint=_way_out(who, need),
+    )
 
 
 def _way_out(who: str, need: str) -> str:
@@ -62,4 +72,4 @@ def _way_out(who: str, need: str) -> str:
         return f"ask whoever set LABD_POLICY in this environment; LABD_POLICY={need} would permit it"
     if who == "the running daemon":
         return f"labd daemons stop, then start it with LABD_POLICY={need}"
-    return f"labd config edit, and set level = {need!r} under {who}"
+    return f"set level = {need!r} there with an editor, if that is yours to decide"

@@ -50,14 +50,14 @@ class Passage:
 
     def start(self, **decided: Any) -> None:
         """Write the start record. Raises LabdError when $LABD_ARGV_LOG can't be written: unrecorded means not run."""
-        self.started_ns = time.monotonic_ns()
+        now = time.monotonic_ns()
         call = self.call
         caller = call.caller
         fields: dict[str, Any] = {
             "rec": "start",
             "id": self.id,
             "t": time.time(),
-            "mono_ns": self.started_ns,
+            "mono_ns": now,
             "argv": ["labd", *call.argv],
             "program": call.program,
             "cwd": call.cwd,
@@ -68,9 +68,13 @@ class Passage:
             **decided,
         }
         self._write(fields)
+        self.started_ns = now
 
     def end(self, code: int | None, signal: str | None = None) -> None:
-        """Write the end record: exit code (None if it never had one), duration, heads of output."""
+        """Write the end record: exit code (None if it never had one), duration, heads of output.
+
+        Raises LabdError when $LABD_ARGV_LOG can't be written any more. Nothing happens when no start was written.
+        """
         if not self.started_ns:
             return
         fields: dict[str, Any] = {
@@ -105,18 +109,32 @@ class Passage:
 
 
 def _append(path: str, line: str) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    """Add one line, whole or not at all. Raises OSError; a pipe that nobody reads is one, not a wait."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         fd = os.open(path, flags, 0o600)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         fd = os.open(path, flags, 0o600)
+    data = line.encode() + b"\n"
+    written = 0
     try:
-        data = line.encode() + b"\n"
-        while data:
-            data = data[os.write(fd, data) :]
+        while written < len(data):
+            written += os.write(fd, data[written:])
+    except OSError:
+        _take_back(fd, written)
+        raise
     finally:
         os.close(fd)
+
+
+def _take_back(fd: int, written: int) -> None:
+    """A disk that filled up in the middle of a line: cut the half line off, so that the next one stands alone."""
+    try:
+        if written:
+            os.ftruncate(fd, os.fstat(fd).st_size - written)
+    except OSError:
+        pass  # a pipe, or gone altogether
 
 
 def _rotate(path: str) -> None:
@@ -131,14 +149,20 @@ def _text(head: bytes) -> str:
     return head.decode("utf-8", "surrogateescape")
 
 
-#: Words after which, or behind whose `=`, a value is a secret.
-_SECRET_WORDS = ("password", "passwd", "token", "secret", "api-key", "apikey")
+#: Only a text with one of these can hold a secret that `labd.lab.redact` knows; looking closer costs more.
+_SECRET_WORDS = ("pass", "pw", "token", "secret", "key", "auth", "cred", "pat", "cookie", "bearer", "session", "user",
+                 "://", "-u", "-p", "-b", "@")  # fmt: skip
 
 
 def _blanked(fields: dict[str, Any]) -> dict[str, Any]:
-    """`fields` with the argv's secrets blanked."""
-    if not any(secret in " ".join(fields.get("argv", ())).lower() for secret in (*_SECRET_WORDS, "://")):
+    """`fields` with the secrets blanked, in the argv and in what was printed."""
+    texts = [*fields.get("argv", ()), fields.get("stdout_head") or "", fields.get("stderr_head") or ""]
+    joined = " ".join(texts).lower()
+    if not any(word in joined for word in _SECRET_WORDS):
         return fields
     from labd.lab.redact import redact
 
-    return {**fields, "argv": [redact(word) for word in fields["argv"]]}
+    blank = {name: redact(fields[name]) for name in ("stdout_head", "stderr_head") if fields.get(name)}
+    return (
+        {**fields, **blank, "argv": [redact(word) for word in fields["argv"]]} if "argv" in fields else fields | blank
+    )

@@ -1,22 +1,28 @@
 """The program that starts. With the daemon up, the words go to it and what comes back is copied; it parses nothing.
 
-Imports sys, posix and _socket alone, since each import costs a start (a test pins this). Without a daemon it hands
-over to `labd.cli`, which is the same code that renders inside the daemon.
+Imports only what is built in, and _socket, since each import costs a start (a test pins this). Without a daemon it
+hands over to `labd.cli`, which is the same code that renders inside the daemon.
 
-The wire: `X<len>\\n` and NUL-joined fields to the daemon (see `hello`); back come `a\\n` (the daemon lives and took
-the request), `o<len>\\n…` for stdout, `e<len>\\n…` for stderr, `i\\n` (it wants stdin: the answer is `d<len>\\n…`,
-`d0\\n` at the end), `v<version>\\n` (another version: this process does the work), `h\\n` (the operation needs this
-process) and `x<code>\\n`.
+The wire: `X<len>\\n` and NUL-joined fields to the daemon (see `hello`); back come
+`a\\n` (the daemon lives and took the request), `o<len>\\n…` for stdout, `e<len>\\n…` for stderr,
+`i\\n` (it wants stdin: the answer is `d<len>\\n…`, and `d0\\n` at the end), `x<code>\\n`,
+and where this process must do the work itself `v<version>\\n` (it is another version), `f\\n` (too many calls run
+there) or `h\\n` (the operation needs this process).
 """
 
 import sys
-from posix import environ, getcwdb, getuid, isatty, read, stat, write
+from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
+from posix import O_RDWR, close, environ, getcwdb, getppid, getuid, isatty, read, stat, write
+from posix import open as open_fd
 
 from labd import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+
+#: What stands for the daemon's version when it has no thread to spare for us.
+FULL = "full"
 
 #: Seconds to wait for the daemon's first sign of life before saying that it hangs.
 ACK_SECONDS = 10.0
@@ -26,27 +32,52 @@ ENV_NAMES = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR",
              b"CLICOLOR_FORCE", b"LANG", b"LC_ALL", b"LC_CTYPE", b"TZ", b"USER", b"LOGNAME")  # fmt: skip
 
 
+class Unwritable(Exception):
+    """The answer can't be written: stdout or stderr is a full disk, or a pipe that nobody reads any more."""
+
+
 def main() -> int:
-    """Run `sys.argv`; returns the exit code."""
+    """Run `sys.argv`; returns the exit code. Ctrl-C ends it by that signal: the daemon sees it hang up."""
+    if getsignal(SIGINT) is default_int_handler:  # not where a caller has it ignored
+        signal(SIGINT, SIG_DFL)
+    _fill_standard_streams()
     argv = sys.argv[1:]
-    if argv in (["--version"], ["-V"]) and b"LABD_ARGV_LOG" not in environ:
-        write(1, b"labd %s\n" % __version__.encode())
-        return 0
     try:
+        if argv in (["--version"], ["-V"]) and b"LABD_ARGV_LOG" not in environ:
+            write_all(1, b"labd %s\n" % __version__.encode())
+            return 0
         connection = connect()
-        if connection is None:
-            return local(argv)
-        return relay(connection, argv)
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
+        return local(argv) if connection is None else relay(connection, argv)
+    except Unwritable as error:
+        return _unwritable(error)
+
+
+def _unwritable(error: Unwritable) -> int:
+    number, text = error.args
+    if number == 32:  # EPIPE: nobody reads any more, which is theirs to decide
         return 141
+    try:
+        write(2, b"labd: the answer can't be written: %s\n" % text.encode())
+    except OSError:
+        pass
+    return 1
+
+
+def _fill_standard_streams() -> None:
+    """Put /dev/null where stdin, stdout or stderr is closed: the next descriptor would take its number and words."""
+    try:
+        fd = open_fd("/dev/null", O_RDWR)
+        while fd <= 2:
+            fd = open_fd("/dev/null", O_RDWR)
+        close(fd)
+    except OSError:
+        pass  # no /dev/null, or out of descriptors: nothing to put there
 
 
 def runtime_dir() -> bytes:
     """The daemon's directory; the same rule as `labd.paths.runtime_dir`."""
-    base = environ.get(b"XDG_RUNTIME_DIR")
-    return base + b"/labd" if base else b"/tmp/labd-%d" % getuid()
+    base = environ.get(b"XDG_RUNTIME_DIR", b"")
+    return base + b"/labd" if base[:1] == b"/" else b"/tmp/labd-%d" % getuid()
 
 
 def connect() -> "socket | None":
@@ -73,17 +104,20 @@ def local(argv: list[str], daemon_version: str = "") -> int:
     """Do the work in this process."""
     from labd.cli import main as run
 
+    if getsignal(SIGINT) == SIG_DFL:
+        signal(SIGINT, default_int_handler)  # work that is under way here is ended tidily
     return run(argv, daemon_version)
 
 
 def hello(argv: list[str]) -> bytes:
-    """The request: protocol, version, cwd, tty bits, columns, program, environment, an empty field, the words."""
+    """The request: protocol, version, cwd (empty: gone), tty bits, columns, program, parent's pid, environment, an
+    empty field, the words."""
     try:
         cwd = getcwdb()
     except OSError:
-        cwd = b"/"
+        cwd = b""
     ttys = "".join("1" if _is_tty(fd) else "0" for fd in (0, 1, 2))
-    fields = [b"1", __version__.encode(), cwd, ttys.encode(), _columns(ttys), _bytes(sys.argv[0])]
+    fields = [b"2", __version__.encode(), cwd, ttys.encode(), _columns(ttys), _bytes(sys.argv[0]), b"%d" % getppid()]
     fields += [k + b"=" + v for k, v in environ.items() if k.startswith(b"LABD_") or k in ENV_NAMES]
     body = b"\0".join([*fields, b"", *map(_bytes, argv)])
     return b"X%d\n%s" % (len(body), body)
@@ -112,7 +146,7 @@ def _columns(ttys: str) -> bytes:
 
 
 def relay(connection: "socket", argv: list[str]) -> int:
-    """Send the words, copy the answer; returns the exit code."""
+    """Send the words, copy the answer; returns the exit code. Raises Unwritable."""
     try:
         connection.sendall(hello(argv))
         connection.settimeout(ACK_SECONDS)
@@ -147,9 +181,9 @@ def _copy(connection: "socket", argv: list[str]) -> int:
         elif kind == b"h":
             connection.close()
             return local(argv)
-        elif kind == b"v":
+        elif kind in (b"v", b"f"):
             connection.close()
-            return local(argv, head.decode())
+            return local(argv, head.decode() if kind == b"v" else FULL)
         else:
             return _say("the daemon speaks another protocol; try: labd daemons restart", 7)
 
@@ -168,7 +202,7 @@ def _out(connection: "socket", fd: int, buffer: bytes, size: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write everything, also to a terminal or pipe that was left non-blocking."""
+    """Write everything, also to a terminal or pipe that was left non-blocking. Raises Unwritable."""
     while data:
         try:
             data = data[write(fd, data) :]
@@ -176,11 +210,16 @@ def write_all(fd: int, data: bytes) -> None:
             from select import select
 
             select([], [fd], [])
+        except OSError as error:
+            raise Unwritable(error.errno, error.strerror) from None
 
 
 def _send_stdin(connection: "socket") -> None:
     while True:
-        data = read(0, 65536)
+        try:
+            data = read(0, 65536)
+        except OSError:  # a directory, or a terminal that is gone: there is nothing to read
+            data = b""
         connection.sendall(b"d%d\n%s" % (len(data), data))
         if not data:
             return

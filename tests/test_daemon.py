@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from labd import __version__
 from labd.client import Client
 from labd.errors import LabdError
 from tests.conftest import LAB_OF_ONE, LABD, BenchInAFolder, until
@@ -75,13 +76,29 @@ def test_two_daemons_started_at_once_leave_one(board: BenchInAFolder):
     assert len(listed["boards"]) == 1
 
 
-def test_a_daemon_that_was_killed_blocks_nothing_and_its_boards_end(board: BenchInAFolder):
+def test_a_daemon_that_was_killed_blocks_nothing_and_the_next_goes_on_with_its_boards(board: BenchInAFolder):
     board("serial", "watch", "dut")
     listed = board.json("daemons")
     os.kill(listed["daemon"]["pid"], signal.SIGKILL)
-    until("the end of the board's player", lambda: not alive(listed["boards"][0]["pid"]))
+    until("the daemon's end", lambda: not alive(listed["daemon"]["pid"]))
     assert board.json("serial", "watch", "dut")["interfaces"][0]["state"] == "open"
-    assert board.json("daemons")["daemon"]["pid"] != listed["daemon"]["pid"]
+    again = board.json("daemons")
+    assert again["daemon"]["pid"] != listed["daemon"]["pid"]
+    assert (again["capture"]["pid"], again["untracked"]) == (listed["capture"]["pid"], [])
+    assert [b["pid"] for b in again["boards"]] == [b["pid"] for b in listed["boards"]]
+    board("daemons", "stop")
+    until("the end of all", lambda: not any(map(alive, [again["capture"]["pid"], again["boards"][0]["pid"]])))
+
+
+def test_stop_ends_what_a_killed_daemon_left_behind(board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    listed = board.json("daemons")
+    os.kill(listed["daemon"]["pid"], signal.SIGKILL)
+    until("the daemon's end", lambda: not alive(listed["daemon"]["pid"]))
+    alone = board.json("daemons")
+    assert (alone["daemon"], alone["capture"]["pid"], alone["untracked"]) == (None, listed["capture"]["pid"], [])
+    assert "capture" in board.out("daemons", "stop")
+    until("the end of all", lambda: not any(map(alive, [listed["capture"]["pid"], listed["boards"][0]["pid"]])))
 
 
 def test_a_vanished_socket_is_made_again_and_running_calls_go_on(board: BenchInAFolder):
@@ -96,7 +113,7 @@ def test_a_vanished_socket_is_made_again_and_running_calls_go_on(board: BenchInA
     assert board.json("daemons")["daemon"]["pid"] == pid
     assert follow.poll() is None
     follow.send_signal(signal.SIGINT)
-    assert follow.wait(30) == 130
+    assert follow.wait(30) == -signal.SIGINT
     follow.stdout.close()
     assert follow.stderr is not None
     follow.stderr.close()
@@ -108,7 +125,7 @@ def test_ctrl_c_cancels_at_the_daemon(board: BenchInAFolder):
     with Client(board.env) as client:
         until("the running call", lambda: len(client.request("daemon.status")["calls"]) == 1)
         follow.send_signal(signal.SIGINT)
-        assert follow.wait(30) == 130
+        assert follow.wait(30) == -signal.SIGINT
         until("no running call", lambda: client.request("daemon.status")["calls"] == [])
     follow.communicate()
 
@@ -120,6 +137,7 @@ def test_a_signal_stops_the_daemon_cleanly(board: BenchInAFolder, number: int):
     os.kill(listed["daemon"]["pid"], number)
     until("the daemon's end", lambda: board.daemon_pid() is None)
     until("the board's end", lambda: not alive(listed["boards"][0]["pid"]))
+    until("the capture process's end", lambda: not alive(listed["capture"]["pid"]))
     assert not (board.runtime / "labd" / "daemon.sock").exists()
 
 
@@ -167,7 +185,7 @@ def test_a_board_that_was_killed_comes_back_and_capture_goes_on(board: BenchInAF
     seq = json.loads(board.out("serial", "log", "dut", "--tail", "1", "--json"))["seq"]
     os.kill(board.json("daemons")["boards"][0]["pid"], signal.SIGKILL)
     until("the second boot", lambda: log_has(board, "login:", "--since", str(seq)))
-    assert board.json("daemons")["boards"][0]["restarts"] == 1
+    until("its second player", lambda: board.json("daemons")["boards"][0]["restarts"] == 1)
     kinds = [json.loads(line).get("event") for line in
              board.out("serial", "log", "dut", "--tail", "0", "--events", "--json").splitlines()]  # fmt: skip
     assert {"lost", "reopened", "dut"} <= set(kinds)
@@ -234,9 +252,25 @@ def test_a_refusal_runs_nothing_not_even_a_daemon(board: BenchInAFolder):
 def test_garbage_on_the_socket_hurts_nobody(board: BenchInAFolder):
     board("serial", "watch", "dut")
     path = str(board.runtime / "labd" / "daemon.sock")
-    attacks = [b"\x00" * 100, b"X999999999\n", b"X5\nabcde", b"X\n", b"{", b"{}\n", b"[1]\n", b'{"method": 1}\n',
-               b'{"id": 1, "method": "no.such"}\n', b'{"id": 1, "method": "serial.log", "params": [1]}\n',
-               b'{"id":1,"method":"daemon.stop_board","params":{"x":1}}\n', b"{" * 100000 + b"\n"]  # fmt: skip
+    attacks = [
+        b"\x00" * 100,
+        b'{"id":NaN,"method":"daemon.hello"}\n',
+        b'{"id":1,"method":"serial.show","labd":{"lab":"a\\u0000b"}}\n',
+        b'{"id":1,"method":"serial.show","labd":{"env":{"HOME":"\\ud800"}}}\n',
+        b"X30\n2\0" + __version__.encode() + b"\0/\x00000\x0080\0labd\0x\0y\n",
+        b"X999999999\n",
+        b"X5\nabcde",
+        b"X\n",
+        b"{",
+        b"{}\n",
+        b"[1]\n",
+        b'{"method": 1}\n',
+        b'{"id": 1, "method": "no.such"}\n',
+        b'{"id": 1, "method": "serial.log", "params": [1]}\n',
+        b'{"id":1,"method":"daemon.stop_board","params":{"x":1}}\n',
+        b"{" * 100000 + b"\n",
+        b"{" + b"x" * (5 << 20),
+    ]
     for attack in attacks:
         with socket.socket(socket.AF_UNIX) as peer:
             peer.settimeout(10)
@@ -246,6 +280,93 @@ def test_garbage_on_the_socket_hurts_nobody(board: BenchInAFolder):
             while peer.recv(65536):
                 pass
     assert board.json("serial", "show", "dut")[0]["state"] == "open"
+
+
+def test_a_reader_that_leaves_early_ends_the_program_quietly(board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    line = f"{LABD} commands --json | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], env=board.env, capture_output=True, text=True)
+    assert done.stderr == "" and done.stdout.splitlines()[-1] == "141"
+
+
+@pytest.mark.parametrize("up", [False, True])
+@pytest.mark.parametrize("how", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_hurt_nothing(board: BenchInAFolder, how: str, up: bool):
+    if up:
+        board("serial", "watch", "dut")
+    done = subprocess.run(["bash", "-c", f"{LABD} target list {how}"], env=board.env, capture_output=True, timeout=60)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_an_answer_that_can_not_be_written_is_one_line_and_a_failure(board: BenchInAFolder, up: bool):
+    if up:
+        board("serial", "watch", "dut")
+    for words in ("--version", "target list"):
+        done = subprocess.run(["bash", "-c", f"{LABD} {words} > /dev/full"], env=board.env, capture_output=True)
+        assert done.returncode == 1 and done.stderr.count(b"\n") == 1 and b"No space" in done.stderr
+
+
+@pytest.mark.parametrize("up", [False, True])
+@pytest.mark.parametrize("log", ["/dev/full", "/proc/nope/x", ".", "fifo"])
+def test_a_record_that_can_not_be_written_stops_the_command_with_one_error(board: BenchInAFolder, log: str, up: bool):
+    if up:
+        board("serial", "watch", "dut")
+    os.mkfifo(board.root / "fifo")
+    done = board("target", "list", "--json", check=1, env={"LABD_ARGV_LOG": log})
+    assert "nothing runs unrecorded" in json.loads(done.stderr)["error"]["message"] and done.stdout == b""
+
+
+def test_secrets_stay_out_of_the_benchs_own_record(board: BenchInAFolder):
+    board("power", "set", "-t", "dut", "--on-cmd", "curl -u me:hunter2 http://u:hunter2@h/?x", check=None)
+    own = board.root / "state" / "labd" / "argv.jsonl"
+    assert own.exists() and "hunter2" not in own.read_text()
+    assert "hunter2" in board.log.read_text()  # the record that was asked for by its path is exact
+
+
+def test_a_level_can_not_be_got_round_by_an_edit_of_the_lab(board: BenchInAFolder, tmp_path):
+    level = {"LABD_POLICY": "simulated"}
+    primary, secondary = os.openpty()
+    node = os.ttyname(secondary)
+    try:
+        board("serial", "watch", "dut", env=level)
+        board("serial", "set", "console", "-t", "dut", "--device", node, env=level)
+        time.sleep(2.5)  # longer than the daemon's look at its labs
+        assert node not in str(board.json("daemons")["channels"])
+        board("serial", "send", "dut", "boo", check=3, env=level)
+    finally:
+        os.close(primary)
+        os.close(secondary)
+
+
+def test_what_is_asked_over_rpc_obeys_the_level_and_is_recorded(board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    with Client({**board.env, "LABD_POLICY": "help"}) as client:
+        for method, params in (("daemon.stop", {}), ("daemon.stop_board", {"name": "dut.console"})):
+            with pytest.raises(LabdError) as caught:
+                client.request(method, params)
+            assert caught.value.name == "refused"
+    refused = [record for record in board.records() if record.get("decision") == "refused"]
+    assert [record["argv"] for record in refused] == [
+        ["labd", "daemons", "stop"],
+        ["labd", "daemons", "stop", "dut.console"],
+    ]
+    assert board.daemon_pid() is not None
+
+
+def test_when_too_many_calls_run_the_next_is_told_and_the_daemon_can_be_stopped(board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    with Client(board.env) as client:
+        followers = [board.start("serial", "log", "dut", "--follow", stdout=subprocess.DEVNULL) for _ in range(205)]
+        try:
+            until("as many calls as it can", lambda: len(client.request("daemon.status")["calls"]) == 200, seconds=60)
+            assert b"as many calls" in board("serial", "send", "dut", "x", check=6).stderr
+            assert board("target", "list").stdout  # what needs no daemon goes on without it
+            board("daemons", "stop")
+        finally:
+            for process in followers:
+                process.kill()
+                process.communicate()
 
 
 def test_json_rpc_answers_what_the_command_line_answers(board: BenchInAFolder):
@@ -267,7 +388,7 @@ def test_a_daemon_of_another_version_is_told_apart(board: BenchInAFolder):
     path = str(board.runtime / "labd" / "daemon.sock")
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(path)
-        body = b"\0".join([b"1", b"9.9.9", b"/", b"000", b"80", b"labd", b"", b"serial", b"show"])
+        body = b"\0".join([b"2", b"9.9.9", b"/", b"000", b"80", b"labd", b"1", b"", b"serial", b"show"])
         peer.sendall(b"X%d\n%s" % (len(body), body))
         assert peer.recv(100).startswith(b"v0.")
 
