@@ -31,8 +31,8 @@ NAP_S = 1.0
 PROGRESS_S = 2.0
 _BACK = 1 << 12
 _BLOCK = 1 << 18
-# A flood wakes us for every read; a wake that finds little sleeps this long before it looks again.
-_FLOOD_WAKES = 8
+# A flood of small reads wakes us for each: after so many wakes in so many seconds we sleep a little before we look.
+_FLOOD_WAKES, _FLOOD_WINDOW_S = 16, 0.02
 _FLOOD_S = 0.004
 
 #: Where a wait begins: an offset of the target's stream.
@@ -140,7 +140,7 @@ class _Wait:
         self.begun = time.monotonic()
         self.start = matcher.start
         self.last_event = 0
-        self.wakes = 0
+        self.wakes, self.window = 0, 0.0
 
     def run(self) -> Result:
         """Until it ends."""
@@ -177,7 +177,9 @@ class _Wait:
                 self._tell_progress()
             else:
                 until = min(until, due)
-        self.wakes = self.wakes + 1 if 0 < came < 4096 else 0
+        if now - self.window > _FLOOD_WINDOW_S:
+            self.window, self.wakes = now, 0
+        self.wakes += 0 < came < 4096
         if self.wakes > _FLOOD_WAKES:
             time.sleep(min(_FLOOD_S, max(0.0, deadline - now)))
         return self.wait(self.reader.directory, max(0.0, until - now))

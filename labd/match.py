@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from labd.match_echo import Echo
-from labd.match_pattern import DEATHS, SPAN, Found, Pattern, compile_all
+from labd.match_pattern import DEATHS, SPAN, Found, Pattern, compile_all, death_text
 from labd.match_result import Result
 from labd.match_text import LINE_CUT, Cell, Kind, Piece, Window
 
@@ -31,12 +31,11 @@ __all__ = ["DEATHS", "QUIET_MS", "Matcher", "Pattern", "Result", "compile_all"]
 
 #: How long nothing must come for what is at the live edge to be final, in milliseconds.
 QUIET_MS = 150.0
-#: Bytes are looked at together while fewer than these have come since the last look, and that was less ago than this.
-GATHER_BYTES = 1 << 15
-GATHER_S = 0.002
+#: In a flood of small pieces (so many looks in so many seconds) they are looked at together: so many bytes, or so late.
+BURST_LOOKS, BURST_S = 16, 0.01
+GATHER_BYTES, GATHER_S = 1 << 15, 0.002
 _BLOCK = 1 << 16
 _ECHOES_TOLD = 64
-_SHOWN = bytes(range(0x20, 0x7F)) + b"\r\n"
 
 
 class _Hit:
@@ -78,7 +77,7 @@ class Matcher:
     ) -> None:
         self.patterns = compile_all(list(patterns), literal=literal, ignore_case=ignore_case, raw=raw)
         wanted = [death for death in deaths if not any(death.lower() in p.source.lower() for p in self.patterns)]
-        self._all = self.patterns + compile_all(wanted, literal=True, raw=raw)
+        self._all = self.patterns + [death_text(death, raw) for death in wanted]
         self._all += compile_all(list(death_patterns), raw=raw)
         self.start = self.end = start
         self.quiet_s = quiet_ms / 1000
@@ -92,6 +91,7 @@ class Matcher:
         self._settled = start  # up to here the live edge has been looked at
         self._look_at = self._last = 0.0
         self._look_end = start
+        self._burst_at, self._burst = 0.0, 0
         self._carry: list[Piece] = []
         self._folded = any(pattern.folded for pattern in self._all)
         self._reach = SPAN if any(p.lines and not p.fixed for p in self._all) else 0
@@ -147,7 +147,10 @@ class Matcher:
         hit = self._scan()
         # Playing a long open line again and again must not cost more than a tenth of the time.
         slow = len(self._buffer) * 1e-5 if len(self._buffer) > 512 else 0.0
-        self._look_at = now + GATHER_S + slow
+        if now - self._burst_at > BURST_S:
+            self._burst_at, self._burst = now, 0
+        self._burst += 1
+        self._look_at = now + slow + (GATHER_S if self._burst > BURST_LOOKS else 0.0)
         self._look_end = self.end + GATHER_BYTES
         return None if hit is None else self._result(hit)
 
@@ -218,12 +221,13 @@ class Matcher:
 
     def _nothing(self, raw: bytes) -> bool:
         """Whether it is quick to see that no pattern can have a part in these lines: then they need no text."""
-        if self._reach or not (self._kind.raw or (self._kind.ascii_like and not raw.translate(None, _SHOWN))):
+        if self._reach or (self.echo.spans and self.echo.spans[-1].stop > self._base):
             return False
-        if self.echo.spans and self.echo.spans[-1].stop > self._base:
+        shown = raw if self._kind.raw else self._kind.bare(raw)
+        if shown is None:
             return False
-        lowered = raw.lower() if self._folded else b""
-        return all(pattern.absent(raw, lowered) for pattern in self._all)
+        lowered = shown.lower() if self._folded else b""
+        return all(pattern.absent(shown, lowered) for pattern in self._all)
 
     def _open(self, size: int) -> _Hit | None:
         """Look at the first `size` bytes of the open line for patterns that can't grow."""

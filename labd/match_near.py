@@ -14,9 +14,9 @@ from typing import Any
 from labd.match_pattern import Pattern
 
 #: Lines that are compared, from the last one back.
-LINES = 400
+LINES = 200
 _LINE_MAX = 400
-_SECONDS = 0.3
+_SECONDS = 0.1
 _ALIKE = 0.5
 
 
@@ -49,7 +49,10 @@ def _fuzzy(pattern: Pattern, recent: list[tuple[int, str]], ignore_case: bool) -
             f"(?b)(?:{source}){{e<={most}}}", regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
         )
         for seq, text in reversed(recent):
-            match = compiled.search(text, timeout=max(0.01, until - time.monotonic()), concurrent=True)
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            match = compiled.search(text, timeout=left, concurrent=True)
             if match is not None and match[0].strip() and (best is None or sum(match.fuzzy_counts) < best[0]):
                 best = (sum(match.fuzzy_counts), seq, match)
     except (regex.error, TimeoutError, OverflowError, RecursionError, ValueError):

@@ -10,6 +10,7 @@ to be installed, only tells quickly that a text holds no match; what matches, an
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from labd.errors import TimedOut, Usage
@@ -179,6 +180,12 @@ def compile_all(
 ) -> list[Pattern]:
     """All of them, in order. Raises Usage for the first bad one, with its position."""
     return [Pattern(source, literal=literal, ignore_case=ignore_case, raw=raw) for source in patterns]
+
+
+@lru_cache(maxsize=64)
+def death_text(source: str, raw: bool) -> Pattern:
+    """A death pattern that is plain text; the same ones come with every wait."""
+    return Pattern(source, literal=True, raw=raw)
 
 
 def _compile(text: str, source: str, ignore_case: bool) -> Any:

@@ -19,7 +19,7 @@ LINE_CUT = 1 << 15
 STATES_MAX = 1 << 19
 
 # Control sequences that change nothing in a row which is only ever appended to: colours, modes, erasing to its end.
-_HARMLESS = re.compile(r"\x1b\[[ -?]*[ABEFIL-OQ-WYZ\[-_a-eg-z{-~]|\x1b\[0?K")
+_HARMLESS = re.compile(rb"\x1b\[[ -?]*[ABEFIL-OQ-WYZ\[-_a-eg-z{-~]|\x1b\[0?K")
 
 _SHOWN = bytes(range(0x20, 0x7F)) + b"\r\n"
 
@@ -49,8 +49,22 @@ class _Row(view._Row):
     def put(self, char: str) -> None:
         cell = Cell(char)
         cell.start, cell.stop = self.source
+        size = len(self.cells)
+        over = self.at < size and not self.returned
         super().put(cell)
         self._fresh = True
+        if over:
+            self._remember()  # each character of text that is written over an older one
+        elif self.at - 1 > size:
+            self._own(size, cell.start)
+
+    def _own(self, first: int = 0, stop: int = -1) -> None:
+        """Blanks that were not sent come from what made them: a sequence, or a character set beyond the text."""
+        for at in range(first, len(self.cells)):
+            if type(self.cells[at]) is str:
+                cell = Cell(" ")
+                cell.start, cell.stop = self.source[0], self.source[1] if stop < 0 else stop
+                self.cells[at] = cell
 
     def _remember(self) -> None:
         if self._fresh and self._budget > 0:
@@ -73,6 +87,7 @@ class _Row(view._Row):
     def erase(self, how: int) -> None:
         self._remember()
         super().erase(how)
+        self._own()
 
     def delete(self, count: int) -> None:
         self._remember()
@@ -81,14 +96,17 @@ class _Row(view._Row):
     def insert(self, count: int) -> None:
         self._remember()
         super().insert(count)
+        self._own()
 
     def blank(self, count: int) -> None:
         self._remember()
         super().blank(count)
+        self._own()
 
     def elsewhere(self) -> None:
         self._remember()
         super().elsewhere()
+        self._own()
 
 
 def play(raw: bytes, encoding: str, partial: bool) -> list[list[str]]:
@@ -171,34 +189,32 @@ class Piece:
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
         """The offsets of the bytes that the characters `text[start:stop]` came from, all that is between included."""
-        first, last = self._place(start), self._place(stop - 1)
+        if self._kind.raw and not self.masked:
+            return self.offset + start, self.offset + stop
+        newline = self.text.find("\n", start, stop)
+        if newline < 0 or newline == stop - 1:
+            return self._on_line(start, stop)
+        first = self._on_line(start, newline + 1)
+        last = self._on_line(self.text.rfind("\n", start, stop - 1) + 1, stop)
         return min(first[0], last[0]), max(first[1], last[1])
 
-    def _place(self, index: int) -> tuple[int, int]:
-        """The offsets of one character's bytes."""
+    def _on_line(self, start: int, stop: int) -> tuple[int, int]:
+        """The same for characters of one line."""
         text, raw = self.text, self.raw
-        begin = text.rfind("\n", 0, index) + 1
+        begin = text.rfind("\n", 0, start) + 1
         at = 0
-        for _ in range(text.count("\n", 0, index)):
+        for _ in range(text.count("\n", 0, start)):
             at = raw.index(b"\n", at) + 1
         end = raw.find(b"\n", at)
         end = len(raw) if end < 0 else end
-        if text[index] == "\n":
-            return self.offset + end, self.offset + end + 1
-        if self._kind.raw and not self.masked:
-            return self.offset + at + index - begin, self.offset + at + index - begin + 1
         if at not in self._cells:
             self._cells = {at: self._kind.cells(raw[at:end], self.offset + at, self.partial, self.masked)[-1]}
-        start, stop = place(self._cells[at], index - begin, end - at)
-        return self.offset + at + start, self.offset + at + stop
-
-
-def place(cells: list[str], index: int, size: int) -> tuple[int, int]:
-    """The bytes, within the line, of a cell; those of its neighbour before if it is a blank that was never sent."""
-    for cell in reversed(cells[: index + 1]):
-        if isinstance(cell, Cell):
-            return cell.start, cell.stop
-    return 0, size
+        sources = [(c.start, c.stop) for c in self._cells[at][start - begin : stop - begin] if isinstance(c, Cell)]
+        if text[stop - 1] == "\n":
+            sources.append((end - at, end - at + 1))
+        sources = sources or [(0, end - at)]
+        low, high = min(sources)[0], max(high for _, high in sources)
+        return self.offset + at + low, self.offset + at + high
 
 
 class Kind:
@@ -279,15 +295,27 @@ class Kind:
         """The text of whole lines that nothing redraws; None if something does or if it is not quick to see."""
         if self.raw:
             return raw.decode("latin-1")
-        simple = self.ascii_like and not raw.translate(None, _SHOWN)
-        text = raw.decode("ascii") if simple else view.decode(raw, self.encoding)
-        if "\r" in text:
-            text = text.replace("\r\n", "\n")
-        if "\x1b" in text:
-            text = _HARMLESS.sub("", text)
-        if simple:
-            return text if "\r" not in text else None
+        bare = self.bare(raw)
+        if bare is not None:
+            if b"\r" not in bare:
+                return bare.decode("ascii")
+            text = bare.decode("ascii").replace("\r\n", "\n")
+            return None if "\r" in text or b"\x1b" in raw else text
+        if raw.isascii() and self.ascii_like:
+            return None
+        text = view.decode(raw, self.encoding).replace("\r\n", "\n")
         return text if text.replace("\n", "").isprintable() else None
+
+    def bare(self, raw: bytes) -> bytes | None:
+        """Plain ASCII with its line ends and carriage returns, but without colours; None if it is more than that.
+
+        Whatever these bytes show at any time, on one line, is a part of the answer.
+        """
+        if not self.ascii_like:
+            return None
+        if b"\x1b" in raw:
+            raw = _HARMLESS.sub(b"", raw.replace(b"\r\n", b"\n"))
+        return None if raw.translate(None, _SHOWN) else raw
 
 
 def _lines(raw: bytes) -> list[bytes]:
@@ -327,11 +355,14 @@ class Window:
     def span(self, start: int, stop: int) -> tuple[int, int]:
         """The offsets of the bytes of `text[start:stop]`, which is not empty."""
         first, last = self._at(start), self._at(stop - 1)
-        a = self.pieces[first].span(start - self._starts[first], start - self._starts[first] + 1)
+        begin, end = self._starts[first], self._starts[last]
         if first == last:
-            return self.pieces[first].span(start - self._starts[first], stop - self._starts[first])
-        b = self.pieces[last].span(stop - 1 - self._starts[last], stop - self._starts[last])
-        return a[0], b[1]
+            return self.pieces[first].span(start - begin, stop - begin)
+        low, high = (
+            self.pieces[first].span(start - begin, len(self.pieces[first].text)),
+            self.pieces[last].span(0, stop - end),
+        )
+        return low[0], high[1]
 
     def _at(self, index: int) -> int:
         return bisect_right(self._starts, index) - 1
