@@ -3,6 +3,8 @@
 import socket
 import threading
 import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -65,21 +67,35 @@ async def test_lines_that_the_lab_does_not_mention_are_left_alone(rig: Rig) -> N
         assert (server.wires.levels("dtr"), server.wires.levels("rts")) == ([False], [])
 
 
+async def exact(act: Callable[[], Awaitable[object]], measured: Callable[[], float], ms: float) -> None:
+    """`act` is never too short, and in one of a few tries not even 45 ms too long: the rest is a loaded machine's.
+
+    pyserial's own waits would make each of them at least 50 ms longer.
+    """
+    took = []
+    for _ in range(6):
+        await act()
+        took.append(measured())
+        assert took[-1] >= ms - 3, took
+        if took[-1] < ms + 45:
+            return
+    raise AssertionError(took)
+
+
 @pytest.mark.parametrize("ms", [20, 150])
-def test_a_pulse_is_as_long_on_the_far_side_as_it_was_asked_to_be(tmp_path: object, ms: int) -> None:
+def test_a_pulse_is_as_long_on_the_far_side_as_it_was_asked_to_be(tmp_path: Path, ms: int) -> None:
     @with_rig
     async def run(rig: Rig) -> None:
         with rfc2217() as server:
             await watch(rig, server)
             pulsed = await rig.channel.pulse_dtr("console", ms)
             assert server.wires.levels("dtr") == [True, False, True]
-            # pyserial's own waits would make it at least 50 ms longer. The rest is the machine's, if others load it.
-            assert ms - 3 <= server.wires.pulse_ms("dtr") < ms + 45
             assert (pulsed["rests"], pulsed["pulsed"]) == (True, False)
             [event] = rig.events(kind="reset")
             assert (event["line"], event["ms"]) == ("dtr", ms)
+            await exact(lambda: rig.channel.pulse_dtr("console", ms), lambda: server.wires.pulse_ms("dtr"), ms)
 
-    run(tmp_path)  # type: ignore[arg-type]
+    run(tmp_path)
 
 
 @with_rig
@@ -107,7 +123,9 @@ async def test_a_break_is_as_long_as_it_was_asked_to_be(rig: Rig) -> None:
         await watch(rig, server)
         await rig.channel.send_break("console", 100)
         assert server.wires.levels("break") == [True, False]
-        assert 97 <= server.wires.pulse_ms("break") < 145
+        [event] = rig.events(kind="break")
+        assert event["ms"] == 100 and event["held_ms"] >= 97
+        await exact(lambda: rig.channel.send_break("console", 100), lambda: server.wires.pulse_ms("break"), 100)
 
 
 @with_rig

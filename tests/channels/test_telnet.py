@@ -1,6 +1,6 @@
 """Telnet's framing: the same data and commands, however the network cut them."""
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labd.channels.telnet import Parser, escape, torn
@@ -30,6 +30,7 @@ def joined(items: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     return found
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ITEMS, max_size=20), st.lists(st.integers(1, 7), min_size=1, max_size=20))
 def test_what_was_sent_is_understood_however_it_is_cut(items: list[tuple[str, bytes]], sizes: list[int]) -> None:
     stream = b"".join(wire(kind, item) for kind, item in items)
@@ -41,6 +42,7 @@ def test_what_was_sent_is_understood_however_it_is_cut(items: list[tuple[str, by
     assert joined(got) == joined(items)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=50), st.integers(0, 100))
 def test_a_piece_is_torn_only_between_two_halves(data: bytes, cut: int) -> None:
     whole = escape(data)
