@@ -16,6 +16,7 @@ from labd.boards import Boards
 from labd.capture import CaptureLoop
 from labd.channels.serial import SerialChannel
 from labd.errors import LabdError, NotFound, Unreachable
+from labd.triggers import Triggers
 from labd.writers import Writers
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class Bench:
         self._grew: dict[str, trio.Event] = {}
         self._growth: dict[str, int] = {}
         self._making = trio.Lock()
-        self.writers = Writers(lambda lab, target: self._channel_in_use(lab, target))
+        self.writers = Writers(self._channel_in_use)
+        self.triggers = Triggers(nursery, self._channel_in_use)
+        self.writers.on_send = self.triggers.sent
         self.shells: dict[tuple[str, str, str], Any] = {}  # what `labd.run_shell` found out about consoles
 
     # --- what operations ask ---------------------------------------------------------------------------------------
@@ -259,6 +262,7 @@ class Bench:
         self._drop_if_idle(entry)
 
     def _wake(self, directory: str) -> None:
+        self.triggers.grew(directory)
         self._growth[directory] = self._growth.get(directory, 0) + 1
         event = self._grew.pop(directory, None)
         if event is not None:

@@ -12,6 +12,7 @@ from labd.operations.serial_log import SERIAL_LOG
 from labd.operations.serial_run import SERIAL_RUN
 from labd.operations.serial_send import SERIAL_BREAK, SERIAL_SEND
 from labd.operations.serial_show import SERIAL_SHOW, state_text
+from labd.operations.serial_trigger import SERIAL_TRIGGERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ OPERATIONS = (
     SERIAL_SEND,
     SERIAL_BREAK,
     SERIAL_RUN,
+    *SERIAL_TRIGGERS,
     SERIAL_EXPECT,
     SERIAL_LOG,
     SERIAL_LINES,
