@@ -1,6 +1,8 @@
 """Talking to the daemon from Python: start it, ask it things by newline JSON-RPC 2.0 over its UNIX socket.
 
-Synchronous and small. The installed program's hot path does not use it (`labd.thin` does less).
+`Lab` is what test suites and scripts use (`from labd.client import Lab`; it lives in `labd.lab_client`). Below it,
+`Client` is one connection: synchronous, small, not thread-safe, no trio. The installed program's hot path uses neither
+(`labd.thin` does less).
 """
 
 from __future__ import annotations
@@ -8,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import time
 
-from labd import __version__, paths, shim
-from labd.errors import LabdError, NotFound, PassedOn, Refused, TimedOut, Unreachable, Usage
+from labd import __version__, errors, paths, shim
+from labd.errors import LabdError, PassedOn, TimedOut, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +22,31 @@ if TYPE_CHECKING:
     from typing import Any
 
     from labd.call import Call
+    from labd.lab_client import Lab as Lab
 
-_KINDS = {kind.name: kind for kind in (LabdError, Usage, Refused, NotFound, TimedOut, Unreachable)}
+_KINDS = {
+    kind.name: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, LabdError) and kind is not PassedOn
+}
 
 
-def start(call: Call) -> None:
+def __getattr__(name: str) -> Any:
+    if name == "Lab":  # not imported above: whoever only starts the daemon does not pay for it
+        from labd.lab_client import Lab
+
+        return Lab
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def start(call: Call) -> Any:
     """Make sure that this user's daemon runs and answers. Says so on stderr when it takes over two seconds.
 
+    Returns the process that was started (a Popen): a caller that lives on has to wait for its end, or keeps a zombie.
     Raises Refused for an unsafe runtime directory, Unreachable with the daemon's own words when it does not start.
     """
     directory = paths.private_dir(paths.runtime_dir(call.env))
-    path = os.path.join(directory, "daemon.sock")
-    if len(os.fsencode(path)) > 100:
-        raise Unreachable(f"the path of the daemon's socket is too long for a UNIX socket: {path}",
-                          hint="set XDG_RUNTIME_DIR to a shorter directory")  # fmt: skip
+    path = paths.socket_in(directory)
     log = os.path.join(directory, "daemon.log")
     child = shim.start_daemon(call.env, directory, log)
     began = time.monotonic()
@@ -47,6 +61,7 @@ def start(call: Call) -> None:
             call.note("starting the daemon …")
             told = True
         time.sleep(0.01)
+    return child
 
 
 def answers(path: str) -> bool:
@@ -68,8 +83,19 @@ def _last_words(log: str) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
+class Reply:
+    """What a call answered: its data, the exit code that the command line would have had, and its notes."""
+
+    __slots__ = ("exit", "notes", "result")
+
+    def __init__(self, result: Any, exit: int | None, notes: list[str]) -> None:  # noqa: A002 - the wire's word
+        self.result = result
+        self.exit = exit
+        self.notes = notes
+
+
 class Client:
-    """A connection to the daemon of `env`. Use as a context manager.
+    """A connection to the daemon of `env`. Use as a context manager. One thread at a time.
 
     Raises Unreachable when no daemon runs or it went away, TimedOut when it does not answer in `timeout_s` seconds,
     else the daemon's own error as the matching LabdError.
@@ -78,10 +104,13 @@ class Client:
     def __init__(self, env: dict[str, str] | None = None, *, timeout_s: float | None = 30.0) -> None:
         self.env = dict(os.environ) if env is None else env
         self.path = paths.socket_path(self.env)
+        self.timeout_s = timeout_s
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout_s)
         self._buffer = b""
         self._id = 0
+        self.in_step = True
+        """Whether every question had its answer: a connection where one is still to come should not be used again."""
         try:
             self._socket.connect(self.path)
         except OSError as error:
@@ -99,21 +128,84 @@ class Client:
         """Hang up; whatever still runs for this connection is cancelled at the daemon."""
         self._socket.close()
 
+    def interrupt(self) -> None:
+        """From any thread: end whatever waits on this connection now, and all later uses, with Unreachable."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def fileno(self) -> int:
+        """For select: readable when there is something for `arrived`."""
+        return self._socket.fileno()
+
+    @property
+    def idle_and_alive(self) -> bool:
+        """Whether a connection that waits for no answer is still good: nothing came, and the peer has not hung up."""
+        try:
+            self._socket.settimeout(0)
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return not self._buffer
+        except OSError:
+            return False
+        return False
+
     def request(self, method: str, params: dict[str, Any] | None = None, *, lab: str | None = None,
                 on_item: Callable[[Any], None] | None = None) -> Any:  # fmt: skip
         """Call an operation by its dotted name (`serial.send`) and return its data; stream items go to `on_item`."""
-        self._id += 1
-        context = {"version": __version__, "cwd": os.getcwd(), "env": _wanted(self.env), "lab": lab}
-        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params or {}, "labd": context}
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        return self.ask(method, params, lab=lab, on_item=on_item).result
+
+    def ask(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        lab: str | None = None,
+        on_item: Callable[[Any], None] | None = None,
+        timeout_s: float | None = None,
+    ) -> Reply:
+        """As `request`, with the exit code and notes too. `timeout_s` is for this answer, instead of the usual one."""
+        self.in_step = False
+        asked = self.post(method, params, lab=lab)
+        self._socket.settimeout(self.timeout_s if timeout_s is None else timeout_s)
         while True:
             answer = self._read()
             if answer.get("method") == "rpc.item" and on_item is not None:
                 on_item(answer["params"]["item"])
-            elif answer.get("id") == self._id and "method" not in answer:
-                if "error" in answer:
-                    raise _error(answer["error"])
-                return answer.get("result")
+            elif answer.get("id") == asked and "method" not in answer:
+                self.in_step = True
+                return reply_of(answer)
+
+    def post(self, method: str, params: dict[str, Any] | None = None, *, lab: str | None = None) -> int:
+        """Send a request without waiting for its answer; returns its id. Raises Unreachable."""
+        self._id += 1
+        context = {"version": __version__, "cwd": _cwd(), "env": _wanted(self.env), "lab": lab,
+                   "program": os.path.join(_cwd(), sys.argv[0])}  # fmt: skip
+        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params or {}, "labd": context}
+        self._socket.settimeout(self.timeout_s)
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except TimeoutError:
+            raise TimedOut("the daemon does not take requests", hint="labd daemons restart --force") from None
+        except OSError as error:
+            raise Unreachable(f"the daemon went away: {error.strerror}") from None
+        return self._id
+
+    def arrived(self) -> list[dict[str, Any]]:
+        """The messages that are there, without waiting. Raises Unreachable when the daemon hung up."""
+        data = b""
+        try:
+            self._socket.settimeout(0)
+            data = self._socket.recv(262144)
+            if not data:
+                raise Unreachable("the daemon went away")
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise Unreachable(f"the daemon went away: {error.strerror}") from None
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        return [json.loads(line) for line in lines]
 
     def _read(self) -> dict[str, Any]:
         while b"\n" not in self._buffer:
@@ -129,6 +221,20 @@ class Client:
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def reply_of(answer: dict[str, Any]) -> Reply:
+    """The reply in a JSON-RPC answer. Raises the error in it as the matching LabdError."""
+    if "error" in answer:
+        raise _error(answer["error"])
+    return Reply(answer.get("result"), answer.get("exit"), answer.get("notes") or [])
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
 
 
 def _wanted(env: dict[str, str]) -> dict[str, str]:
