@@ -8,10 +8,12 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import serial
 
-from . import library
+from . import library, replay
+from .capture import NoJournal
 from .dutfile import load
 from .dutmodel import Dut
 from .player import Player, tell
@@ -53,12 +55,16 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--allow-programs", action="store_true", help="run a DUT file's [program] with your rights, not shut in"
     )
+    parser.add_argument("--from-journal", metavar="DIR", help="print a DUT file that replays a captured journal")
+    parser.add_argument("--speed", type=float, metavar="X", help="with --from-journal: times as fast; 0 = at once")
     parser.add_argument("--list", action="store_true", help="list the built-in boards and exit")
     parser.add_argument("--check", metavar="FILE", help="check a DUT file and exit")
     args = parser.parse_args(argv)
-    chosen = [bool(args.list), args.check is not None, args.dut is not None]
+    chosen = [bool(args.list), args.check is not None, args.from_journal is not None, args.dut is not None]
     if sum(chosen) != 1:
-        parser.error("name one board, or say --list or --check FILE")
+        parser.error("name one board, or say --list, --check FILE or --from-journal DIR")
+    if args.speed is not None and (args.from_journal is None or not 0 <= args.speed < float("inf")):
+        parser.error("--speed is 0 or more, and goes with --from-journal")
     if args.device and args.link:
         parser.error("--link names the near end of a cable, and there is none with --device")
     if sum(option is not None for option in (args.device, args.rfc2217, args.socket)) > 1 or (
@@ -101,6 +107,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, title in library.titles().items():
                 sys.stdout.write(f"{name:<14} {title}\n")
             return 0
+        if args.from_journal is not None:
+            sys.stdout.write(replay.make(Path(args.from_journal), 1.0 if args.speed is None else args.speed))
+            return 0
         if args.check is not None:
             return _check(args.check, settings)
         dut = library.find(args.dut, settings)
@@ -108,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             tell(f"{dut.file}: {{{dut.needs[0]}}} has no value; give it with --set {dut.needs[0]}=…")
             return 2
         return asyncio.run(_play(args, dut, Record(args.record)))
-    except library.NoSuchDut as error:
+    except (library.NoSuchDut, NoJournal) as error:
         tell(str(error))
         return 4
     except DutFileError as error:
