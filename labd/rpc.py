@@ -39,7 +39,7 @@ class Server:
 
     def __init__(self, bench: Any) -> None:
         self.bench = bench
-        self.limiter = trio.CapacityLimiter(THREADS)
+        self.limiter = trio.CapacityLimiter(2 * THREADS)  # the bound is `full`, which refuses instead of waiting
         self.calls: dict[int, dict[str, Any]] = {}
         self._next = 0
 
@@ -86,8 +86,8 @@ class Server:
 
     @property
     def full(self) -> bool:
-        """Whether another call would have to wait for a thread, perhaps for ever."""
-        return self.limiter.available_tokens < 1
+        """Whether as many calls run as may; another would have to wait, perhaps for ever."""
+        return len(self.calls) >= THREADS
 
     async def _run(self, call: Call, peer: Peer, watch: bool) -> int | None:
         """Run one call in a thread; -1 when it needs the caller's own process, None when the peer hung up."""
