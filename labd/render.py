@@ -141,11 +141,19 @@ def operation_help(op: Operation, width: int) -> str:
     places = [(p.metavar, param_text(p)) for p in op.params if p.positional]
     options = [(", ".join(p.flags) + _value(p), param_text(p)) for p in op.params if not p.positional]
     lines += ["", columns([*places, *options, *GLOBAL_HELP], width)]
+    tail = next((p for p in op.params if p.kind == "rest"), None)
+    if tail is not None:
+        lines += ["", f"All flags stand before {tail.metavar}: what follows is taken as it is."]
     if op.examples:
         lines += ["", "examples:", example_lines(op.examples, width)]
     if op.aliases:
         lines += ["", "also: " + ", ".join("labd " + " ".join(path) for path in op.aliases)]
-    return "\n".join([*lines, "", f"effect: {op.effect} (see [policy] in the lab file)", _exit_codes(width)])
+    return "\n".join([*lines, "", f"effect: {_effect(op)} (see [policy] in the lab file)", _exit_codes(width)])
+
+
+def _effect(op: Operation) -> str:
+    flags = [param.flags[-1] for param in op.params if param.name in op.acting and param.flags]
+    return f"{op.effect}, but actuate with {' or '.join(flags)}" if flags else op.effect
 
 
 def usage_line(op: Operation) -> str:
