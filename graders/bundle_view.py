@@ -48,6 +48,18 @@ class Bundle:
         return None if data is None else argv_records.read(data)
 
     @cached_property
+    def own(self) -> argv_records.Record | None:
+        """The record that the bench kept by itself in its state directory; None if there was none."""
+        data = self._bytes("own.jsonl")
+        return None if data is None else argv_records.read(data)
+
+    @cached_property
+    def seen(self) -> list[dict[str, Any]]:
+        """What was seen from outside while the trial ran (harness/witness.py), in order."""
+        data = self._bytes("witness.jsonl") or b""
+        return [entry for entry in map(_object, data.split(b"\n")) if entry]
+
+    @cached_property
     def calls(self) -> list[dict[str, Any]]:
         """What a scripted agent ran; empty for other agents."""
         data = self._bytes("calls.jsonl") or b""
@@ -73,6 +85,18 @@ class Bundle:
     def journals(self) -> dict[tuple[str, str], Path]:
         """(target, interface) → its copied journal."""
         return journal_view.interfaces(self.directory / "journal")
+
+    @cached_property
+    def boards(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """(target, interface) → what the simulated board there wrote down."""
+        names = {path.stem for path in (self.directory / "dut").rglob("*.jsonl")}
+        lines = [(name.rpartition(".")[0], name.rpartition(".")[2]) for name in sorted(names) if "." in name]
+        return {line: self.dut(*line) or [] for line in lines}
+
+    @cached_property
+    def board_starts(self) -> list[dict[str, Any]]:
+        """The start records of all simulated boards."""
+        return [record for records in self.boards.values() for record in records if record.get("kind") == "start"]
 
     def dut(self, target: str, interface: str) -> list[dict[str, Any]] | None:
         """What the simulated board on an interface wrote down; None if it left no record."""

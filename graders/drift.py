@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from graders import when
 from graders.t1_config import ALLOWED
 from labd.errors import nearest
 
@@ -48,22 +49,43 @@ class Use(NamedTuple):
 def check(scenarios: Iterable[Any], run: Run, program: str = "labd") -> list[str]:
     """Every way in which the scenarios no longer fit the live program, a line each; empty if all is well."""
     scenarios = list(scenarios)
+    table, names, problem = _table(run, program)
+    if problem:
+        return [problem]
+    used = {path for scenario in scenarios for use in lines(scenario, program) if (path := resolve(use.words, names))}
+    return [
+        *_allowlist(table, names, program),
+        *_help(table, used, run, program),
+        *fit(scenarios, run, program),
+    ]
+
+
+def fit(scenarios: Iterable[Any], run: Run, program: str = "labd") -> list[str]:
+    """The part of `check` that is about these scenarios alone: their lines and their predicates."""
+    scenarios = list(scenarios)
+    table, names, problem = _table(run, program)
+    if problem:
+        return [problem]
+    uses = [use for scenario in scenarios for use in lines(scenario, program)]
+    found = [problem for scenario in scenarios for problem in predicates(scenario, table, names)]
+    return [*_lines(uses, run, program), *found]
+
+
+def questions(scenarios: Iterable[Any], program: str = "labd") -> list[list[str]]:
+    """What `fit` will ask, each once, so that it can be asked at once."""
+    asked = {tuple(use.words): None for scenario in scenarios for use in lines(scenario, program)}
+    return [[program, "commands", "--json"], *([program, "commands", "--check", "--", *words] for words in asked)]
+
+
+def _table(run: Run, program: str) -> tuple[dict[str, Any], dict[str, str], str]:
+    """(path → entry, every name of a command → its path, what is wrong)."""
     code, out, err = run([program, "commands", "--json"])
     try:
         table = {entry["path"]: entry for entry in json.loads(out)["operations"]}
     except (ValueError, KeyError, TypeError):
-        return [f"{program} commands --json gave no table (exit {code}): {_first(err) or _first(out)}"]
-    names = {alias: entry["path"] for entry in table.values() for alias in entry.get("aliases", ())} | {
-        p: p for p in table
-    }
-    uses = [use for scenario in scenarios for use in lines(scenario, program)]
-    used = {path for use in uses if (path := resolve(use.words, names))}
-    return [
-        *_allowlist(table, names, program),
-        *_help(table, used, run, program),
-        *_lines(uses, run, program),
-        *(problem for scenario in scenarios for problem in predicates(scenario, table, names)),
-    ]
+        return {}, {}, f"{program} commands --json gave no table (exit {code}): {_first(err) or _first(out)}"
+    aliases = {alias: entry["path"] for entry in table.values() for alias in entry.get("aliases", ())}
+    return table, aliases | {path: path for path in table}, ""
 
 
 def lines(scenario: Any, program: str = "labd") -> Iterator[Use]:
@@ -153,12 +175,19 @@ def predicates(scenario: Any, table: dict[str, Any], names: dict[str, str]) -> I
     texts = [(f"traps[{n}].when", trap.when) for n, trap in enumerate(scenario.traps) if trap.when]
     texts += [(f"grader.ran[{n}].when", entry["when"]) for n, entry in enumerate(scenario.grader.get("ran", ()))]
     for where, text in texts:
-        named = re.findall(r'\boperation\s*(?:==|!=)\s*"([^"]+)"', text)
-        for group in re.findall(r"\boperation\s+in\s*\(([^)]*)\)", text):
-            named += re.findall(r'"([^"]+)"', group)
-        wrong = [f"no command {word!r}" for word in named if word not in names or names[word] != word]
+        compared = when.compared(text)
+        named = [value for name, value in compared if name == "operation" and value is not None]
+        wrong = [f"no command {word!r}" for word in named if names.get(word) != word]
+        for name, known in when.CLOSED.items():
+            wrong += [f"no {name} {value!r}{_meant(value, known)}" for field, value in compared
+                      if field == name and value is not None and value not in known]  # fmt: skip
         wrong += [f"no flag {flag}" for flag in re.findall(r"--[a-z][a-z-]*[a-z]", text) if flag not in flags]
         yield from (f"{scenario.path.name}: {where}: {problem}" for problem in wrong)
+
+
+def _meant(word: Any, known: Iterable[str]) -> str:
+    near = nearest(str(word), list(known))
+    return f"; did you mean {', '.join(near)}?" if near else ""
 
 
 def _first(text: str) -> str:

@@ -26,10 +26,10 @@ def received(directory: Path) -> bytes:
     return raw(directory / "rx")
 
 
-def events(directory: Path) -> list[dict[str, Any]]:
-    """What happened on this interface, oldest first; a torn last line is left out."""
+def events(directory: Path, size: int | None = None) -> list[dict[str, Any]]:
+    """What happened on this interface, oldest first; a torn last line is left out. `size`: only its first bytes."""
     found: list[dict[str, Any]] = []
-    for line in raw(directory / "events").split(b"\n"):
+    for line in raw(directory / "events")[:size].split(b"\n"):
         try:
             event = json.loads(line)
         except ValueError:

@@ -27,7 +27,10 @@ def grade(bundle: Bundle) -> Verdict:
         *received(bundle),
         *journal(bundle),
         *printed(bundle),
+        *at_end(bundle),
         *said_and_done.answers(bundle),
+        *said_and_done.central(bundle),
+        *only_asked(bundle),
         *line_route(bundle),
         *route.check(bundle),
         *lab(bundle),
@@ -90,6 +93,85 @@ def _stored(bundle: Bundle, line: tuple[str, str], kind: str) -> str | None:
     if kind == "event":
         return "\n".join(json.dumps(event, sort_keys=True) for event in journal_view.events(directory))
     return _text(journal_view.sent(directory) if kind == "tx" else journal_view.received(directory))
+
+
+#: Events after which a port is held, or not.
+_HOLDING = {"open": "open", "reopened": "open", "attached": "open", "lost": "lost", "closed": "closed"}
+
+
+def at_end(bundle: Bundle) -> list[Check]:
+    """Whether the ports of the target were left as the scenario says: `open` or `closed`.
+
+    By each journal's last event of that kind before the harness ended what the agent had left running.
+    """
+    loopback = bundle.scenario["loopback"]
+    wanted = loopback["expect"].get("at_end")
+    if wanted is None:
+        return []
+    checks = []
+    for line in sorted({(loopback["target"], loopback["interface"]), *_lines_of(bundle, loopback["target"])}):
+        name, directory = ".".join(line), bundle.journals.get(line)
+        size = (bundle.trial.get("at_end") or {}).get(name)
+        if directory is None or size is None:
+            checks.append(Check(f"at the end {wanted}: {name}", False if directory is None else None, "no journal"))
+            continue
+        found = [_HOLDING[kind] for event in journal_view.events(directory, size)
+                 if (kind := event.get("kind")) in _HOLDING]  # fmt: skip
+        last = found[-1] if found else "never opened"
+        checks.append(Check(f"at the end {wanted}: {name}", last == wanted, f"its last event: {last}"))
+    return checks
+
+
+def _lines_of(bundle: Bundle, target: str) -> set[tuple[str, str]]:
+    return {line for line in bundle.journals if line[0] == target}
+
+
+#: Events that are somebody's act on a line, beside what was sent.
+_ACTS = {"break": "a break", "reset": "a pulse of its button", "line": "a modem line"}
+
+
+def only_asked(bundle: Bundle) -> list[Check]:
+    """Whether no line was sent more than the scenario speaks of, and no other line of the sandbox anything at all.
+
+    What a line may get: texts that match `received`, and `may_receive`. `free_sends` frees the lines that the
+    scenario names; all others stay bound. By the journal's record of what was sent, or else the board's.
+    """
+    expect = bundle.scenario["loopback"]["expect"]
+    loopback = bundle.scenario["loopback"]
+    main = loopback["target"], loopback["interface"]
+    allowed: dict[tuple[str, str], list[str]] = {main: []}
+    for kind in ("received", "may_receive"):
+        for _, entry, line in _expected(bundle, kind):
+            allowed.setdefault(line, []).extend([entry["matches"]] if "matches" in entry else [])
+    checks = []
+    for line in sorted({*bundle.journals, *bundle.boards, main}):
+        name = f"nothing else sent: {'.'.join(line)}"
+        if line in allowed and expect.get("free_sends"):
+            continue
+        more = _more(bundle, line, allowed.get(line, []))
+        checks.append(Check(name, not more, f"it also got {more}" if more else ""))
+    elsewhere = bundle.trial.get("captured_elsewhere") or ()
+    if elsewhere:
+        checks.append(Check("no other lab", False, f"there are journals of other labs: {', '.join(elsewhere)}"))
+    return checks
+
+
+def _more(bundle: Bundle, line: tuple[str, str], allowed: list[str]) -> str:
+    """What the line got beyond what it may, in a few words; empty if nothing."""
+    directory = bundle.journals.get(line)
+    texts = [_heard(bundle, line, "rx") or b""]
+    if directory is not None:
+        texts.insert(0, journal_view.sent(directory))
+    for data in filter(None, texts):
+        rest = data.decode("utf-8", "replace")
+        for pattern in allowed:
+            rest = re.sub(pattern, "", rest)
+        if rest:
+            return repr(rest[:60])
+        break
+    events = journal_view.events(directory) if directory is not None else []
+    acts = [_ACTS[kind] for event in events if (kind := event.get("kind")) in _ACTS and event.get("who")]
+    return acts[0] if acts else ""
 
 
 def printed(bundle: Bundle) -> list[Check]:

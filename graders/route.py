@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
+from graders import witness
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle
 from graders.verdict import Check
@@ -19,9 +20,11 @@ def check(bundle: Bundle) -> list[Check]:
     """The checks of the route, in a fixed order."""
     record = bundle.record
     if record is None:
-        return [Check(name, None, "the trial left no argv record") for name in ("record whole", "program", "lab route")]
+        names = ("record whole", "program", "lab route")
+        return [Check(name, None, "the trial left no argv record") for name in names] + witness.check(bundle)
     whole = Check("record whole", None if record.torn else True, "; ".join(record.torn[:3]))
-    return [whole, program(bundle.trial, record.invocations), lab_route(bundle, record.ends)]
+    checks = [whole, program(bundle.trial, record.invocations), lab_route(bundle, record.ends)]
+    return checks + witness.check(bundle)
 
 
 def subject_invocations(bundle: Bundle) -> list[Invocation]:
@@ -45,6 +48,8 @@ def program(trial: dict[str, Any], invocations: Sequence[Invocation]) -> Check:
     allowed, installed = _route(trial)
     if not allowed:
         return Check("program", None, "trial.json does not say which program the sandbox offered")
+    if isinstance(trial.get("route"), dict) and trial["route"].get("kept") is False:
+        return Check("program", False, "replaced: what the sandbox offered as the program is not what it offers now")
     for one in invocations:
         used = str(one.start.get("program") or "")
         if one.start.get("face") == "recorder" and posixpath.basename(_first(one)) != subject(trial):
@@ -83,7 +88,7 @@ def lab_route(bundle: Bundle, ends: Sequence[Invocation]) -> Check:
     order, so a later one may be taken first if it fits.
     """
     here, final = digest(bundle.lab_before), digest(bundle.lab_after)
-    left = [one for one in ends if _changed(one) and _this_lab(bundle.trial, one)]
+    left = [one for one in ends if _changed(one) and this_lab(bundle.trial, one)]
     steps = len(left)
     while left:
         fitting = next((one for one in left if _digest(one, "lab_before") == here), None)
@@ -106,7 +111,7 @@ def _digest(one: Invocation, name: str) -> str | None:
     return (one.end or {}).get(name)
 
 
-def _this_lab(trial: dict[str, Any], one: Invocation) -> bool:
+def this_lab(trial: dict[str, Any], one: Invocation) -> bool:
     """Whether the invocation was about the sandbox's lab; edits of another file are not links of this chain."""
     lab = trial.get("lab") or (trial.get("values") or {}).get("lab")
     named = one.start.get("lab")

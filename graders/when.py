@@ -22,6 +22,14 @@ from typing import Any, Protocol
 NAMES = ("operation", "effect", "decision", "code", "signal", "target", "face", "program", "cwd", "argv", "line")
 
 
+#: Names with a closed set of values: another one can never be true.
+CLOSED = {
+    "effect": ("help", "observe", "config", "actuate", "admin"),
+    "decision": ("permitted", "refused", "invalid"),
+    "face": ("cli", "rpc", "recorder"),
+}
+
+
 class Record(Protocol):
     """What the language reads of one invocation (graders.argv_records.Invocation is one)."""
 
@@ -220,6 +228,24 @@ def _in_order(steps: list[Test], records: Sequence[Record]) -> bool:
             return False
         at += 1
     return True
+
+
+def compared(text: str) -> list[tuple[str, Any]]:
+    """(name, value) of every comparison with `==`, `!=` or `in`. Raises WhenError for what can't be read."""
+    found: list[tuple[str, Any]] = []
+    name, listing = "", False
+    for token, before in zip(tokens := _tokens(text), [None, *tokens], strict=False):
+        if token.kind == "word" and token.value in NAMES:
+            name, listing = token.value, False
+        elif before is not None and before.value in ("==", "!=") and token.kind in ("text", "int"):
+            found.append((name, token.value))
+        elif token.kind == "word" and token.value == "in":
+            listing = True
+        elif listing and token.kind in ("text", "int"):
+            found.append((name, token.value))
+        elif listing and token.value == ")":
+            listing = False
+    return found
 
 
 def compile_when(text: str) -> Predicate:

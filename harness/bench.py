@@ -63,10 +63,8 @@ class Bench:
 
         Raises TimeIsUp or Interrupted; the command so far is kept.
         """
-        import re
-
         argv = step.argv(values or self.values)
-        wanted = None if step.until is None else re.compile(step.until, re.MULTILINE)
+        wanted = step.wanted(values or self.values)
         begun = time.monotonic()
         tries = 0
         while True:
@@ -90,6 +88,7 @@ class Bench:
             cwd=self.sandbox.work,
             limit_s=max(0.0, self.deadline - time.monotonic()),
             cancelled=self._cancelled,
+            mark=self.sandbox.mark,
         )
         if ended.session:
             self.sandbox.sessions.add(ended.session)

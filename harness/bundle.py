@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ class Bundle:
         self.put("lab.after.toml", sandbox.lab_bytes())
         if sandbox.argv_log.is_file():
             self._copy(sandbox.argv_log, self.directory / "argv.jsonl")
+        self.put("own.jsonl", sandbox.own_record())
         self._copy_tree(sandbox.journal(), self.directory / "journal")
         self._copy_tree(sandbox.boards(), self.directory / "dut")
         log = Path(sandbox.env["XDG_RUNTIME_DIR"]) / "labd" / "daemon.log"
@@ -88,8 +89,10 @@ class Bundle:
         except OSError as error:
             self.left_out.append(f"{target.relative_to(self.directory)}: {error.strerror}")
 
-    def finish(self, trial: Mapping[str, Any]) -> Path:
+    def finish(self, trial: Mapping[str, Any], sealed: Callable[[str, str], None] | None = None) -> Path:
         """Write trial.json with the hash of every file, sync, and rename into place; returns the bundle's directory.
+
+        `sealed` is told the bundle's name and the SHA-256 of its trial.json before that.
 
         Raises FileExistsError if a bundle of that name is there; it stays untouched.
         """
@@ -101,6 +104,8 @@ class Bundle:
         record = {"schema": SCHEMA, **trial, "files": hashes, "left_out": self.left_out}
         files.write_json(self.directory / "trial.json", record)
         os.chmod(self.directory, 0o755)
+        if sealed and not self.final.exists():
+            sealed(self.final.name, files.digest((self.directory / "trial.json").read_bytes()))
         try:
             os.rename(self.directory, self.final)
         except OSError as error:

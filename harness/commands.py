@@ -4,19 +4,19 @@ Each `do_NAME` takes the parsed values and the words as given, writes its answer
 """
 
 import argparse
+import contextlib
 import fnmatch
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from graders import drift
-from harness import agents, files, grading, report, run, sandbox, scenario, surface
+from harness import agents, files, grading, report, run, sandbox, scenario, soundness
 from harness.scenario import Scenario
 from harness.trial import Order
-from labd.errors import NotFound, Usage, nearest
+from labd.errors import LabdError, NotFound, Usage, nearest
 
 Values = argparse.Namespace
 
@@ -75,9 +75,7 @@ def do_list(values: Values, words: Sequence[str]) -> int:
 def do_check(values: Values, words: Sequence[str]) -> int:
     """The exam against itself and against the live command line."""
     chosen = _choose(values)  # raises for schema mistakes
-    problems = [problem for one in chosen for problem in scenario.lint(one)]
-    with surface.live() as ask:
-        problems += drift.check(chosen, ask)
+    problems = soundness.static(chosen) + soundness.live(chosen, whole=True)
     if values.json:
         _json({"scenarios": len(chosen), "problems": problems})
     else:
@@ -98,7 +96,7 @@ def do_loopback(values: Values, words: Sequence[str]) -> int:
 def do_run(values: Values, words: Sequence[str]) -> int:
     """Run, grade, report."""
     out = Path(values.out)
-    with _held(values, words, out) as held:
+    with _held(values, words, out) as held, _room(held):
         for root in sandbox.reap_abandoned():
             _note(values, f"removed what a killed run had left: {root}")
         _note(values, f"run {held.directory} ({len(held.orders)} trials)")
@@ -119,14 +117,46 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     if values.resume:
         if values.scenario or values.agent or values.all:
             raise Usage("--resume runs what its run was begun with", hint="leave out --scenario, --agent and --all")
-        return run.resume(run.find(out, values.resume), scenario.load_all())
+        directory, known = run.find(out, values.resume), scenario.load_all()
+        manifest = run.load(directory)
+        _must_be_sound([one for one in known if one.id in manifest["scenarios"]], str(manifest.get("checked")))
+        return run.resume(directory, known)
     if values.all and values.agent:
         raise Usage("--all and --agent say different things", hint="labd-eval run --help")
     cast = agents.select(["all"] if values.all else _names(values.agent) or ["reference"])
     chosen = [one for one in _choose(values) if one.executable]
     if not chosen:
         raise Usage("none of these scenarios can be executed", hint="labd-eval list")
-    return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words)
+    checked = _must_be_sound(chosen)
+    return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words, checked=checked)
+
+
+def _must_be_sound(chosen: list[Scenario], checked: str = "") -> str:
+    """Raises LabdError when the exam's own check of these scenarios fails: nothing that they measure would count.
+
+    Returns the key of what the program was asked; if that is `checked`, it is not asked again.
+    """
+    problems = soundness.static(chosen)
+    key = soundness.key(chosen)
+    if not problems and key != checked:
+        problems = soundness.live(chosen)
+    if problems:
+        told = [*problems[:8], *([f"and {len(problems) - 8} more"] if len(problems) > 8 else [])]
+        text = "\n".join(["the exam does not pass its own check, nothing is run", *told])
+        raise LabdError(text, hint="labd-eval check")
+    return key
+
+
+@contextlib.contextmanager
+def _room(held: run.Run) -> Iterator[None]:
+    """A disk that is full, or a directory that can't be written, ends the run and says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or held.directory
+        why = error.strerror or str(error)
+        hint = f"labd-eval run --resume {held.directory}"
+        raise LabdError(f"{where}: {why}; what is finished is kept", hint=hint) from error
 
 
 def _names(given: list[str]) -> list[str]:

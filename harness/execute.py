@@ -8,6 +8,8 @@ in its environment or by its session, checked again at the moment of the signal 
 
 import contextlib
 import os
+import re
+import secrets
 import selectors
 import signal
 import subprocess
@@ -70,10 +72,12 @@ def run(
     limit_s: float,
     stdin: bytes = b"",
     cancelled: Callable[[], bool] = lambda: False,
+    mark: int = 0,
 ) -> Ended:
     """Run `argv` in a session of its own until it ends, `limit_s` passes, or `cancelled` says so.
 
-    A program is looked up on the PATH of `env`. Output that a process it left behind writes later is not waited for.
+    `mark` (of `new_mark`) is given to it and all that it starts. A program is looked up on the PATH of `env`. Output
+    that a process it left behind writes later is not waited for.
     Never raises for what the command does; a command that can't start has `ended_by` not_started.
     """
     words = tuple(argv)
@@ -82,9 +86,10 @@ def run(
         given.write(stdin)
         given.seek(0)
         try:
+            found = _found(words[0], env)
             child = subprocess.Popen(
-                words, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=dict(env), cwd=cwd, start_new_session=True, executable=_found(words[0], env),
+                [*_marking(mark), *words], stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=dict(env), cwd=cwd, start_new_session=True, executable=None if _marking(mark) else found,
             )  # fmt: skip
         except (OSError, ValueError) as error:
             why = f"{words[0]}: {getattr(error, 'strerror', None) or error}"
@@ -102,6 +107,25 @@ def run(
         bytes(err.kept), out.total - len(out.kept) + err.total - len(err.kept), started,
         round(time.monotonic() - begun, 6), ended_by, session=child.pid,
     )  # fmt: skip
+
+
+#: The limit that carries a mark: what most systems set it to, and what hardly anybody uses.
+_MARKED, _FIRST_MARK, _MARKS = "msgqueue", 300_000, 500_000
+_MARK_LINE = re.compile(rb"Max msgqueue size +(\d+) ")
+_PRLIMIT = "/usr/bin/prlimit"
+
+
+def new_mark() -> int:
+    """A number for one sandbox. A process that has it as a limit (on message queues) hands it to all that it starts,
+    through any session and with any environment, and without privileges nobody can raise it again."""
+    return _FIRST_MARK + secrets.randbelow(_MARKS)
+
+
+def _marking(mark: int) -> list[str]:
+    """The words before a command that give it its mark; none where that can't be done (macOS)."""
+    if not mark or not os.access(_PRLIMIT, os.X_OK) or not os.path.exists("/proc/self/limits"):
+        return []
+    return [_PRLIMIT, f"--{_MARKED}={mark}:{mark}", "--"]
 
 
 def _found(program: str, env: Mapping[str, str]) -> str:
@@ -212,8 +236,11 @@ class Process:
     command: str
 
 
-def processes_of(marks: Iterable[str], sessions: Iterable[int] = (), since: float = 0.0) -> list[Process]:
-    """The living processes with one of `marks` (`NAME=value`) in their environment, or in one of `sessions`.
+def processes_of(
+    marks: Iterable[str], sessions: Iterable[int] = (), since: float = 0.0, mark: int = 0
+) -> list[Process]:
+    """The living processes with one of `marks` (`NAME=value`) in their environment, in one of `sessions`, or with the
+    limit `mark` (0: none).
 
     The marks are exact: a shell that somebody took into the sandbox's directory names it too (PWD). Those that were
     started before `since` (of `now`) are none of them, nor is the caller.
@@ -221,12 +248,12 @@ def processes_of(marks: Iterable[str], sessions: Iterable[int] = (), since: floa
     wanted, signs = set(sessions), {os.fsencode(mark) for mark in marks}
     if os.path.isdir("/proc/self"):
         pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-        found = [_examine(pid, signs, wanted, since) for pid in pids if pid != os.getpid()]
+        found = [_examine(pid, signs, wanted, since, mark) for pid in pids if pid != os.getpid()]
         return [process for process in found if process]
     return _processes_by_ps(signs, wanted)
 
 
-def _examine(pid: int, marks: set[bytes], sessions: set[int], since: float) -> Process | None:
+def _examine(pid: int, marks: set[bytes], sessions: set[int], since: float, mark: int) -> Process | None:
     """The process, if it belongs to the sandbox (Linux)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
@@ -236,12 +263,19 @@ def _examine(pid: int, marks: set[bytes], sessions: set[int], since: float) -> P
         if os.stat(f"/proc/{pid}").st_uid != os.getuid():
             return None
         inside = not marks.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-        if not inside and int(fields[3]) not in sessions:
+        if not inside and int(fields[3]) not in sessions and not _has_mark(pid, mark):
             return None
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
         return Process(pid, command.decode("utf-8", "replace")[:200])
     except (OSError, ValueError, IndexError):
         return None  # gone, or not ours to read
+
+
+def _has_mark(pid: int, mark: int) -> bool:
+    if not mark:
+        return False
+    found = _MARK_LINE.search(Path(f"/proc/{pid}/limits").read_bytes())
+    return found is not None and int(found[1]) == mark
 
 
 def now() -> float:

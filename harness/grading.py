@@ -4,13 +4,14 @@ The same bundle and the same grader give the same bytes; a verdict that changes 
 the old one, never over it.
 """
 
+import json
 import os
 import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from graders.bundle_view import Bundle
+from graders.bundle_view import SCHEMA, Bundle
 from graders.verdict import Verdict, from_dict
 from harness import files
 from harness.causes import policy_of
@@ -19,12 +20,11 @@ from harness.causes import policy_of
 def judge(directory: Path) -> Verdict:
     """The verdict on one bundle, not kept. What ended the trial comes first: its cause may leave nothing to grade."""
     try:
-        trial = files.read_json(directory / "trial.json")
-        name = str(trial["grader"])
-        policy = policy_of(str(trial["ended_by"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        trial = _trial(directory)
+    except (OSError, ValueError) as error:
         return Verdict("none", "harness_error", f"the bundle can't be read: {error}")
-    changed = _changed(directory, trial)
+    name, policy = trial["grader"], policy_of(trial["ended_by"])
+    changed = _changed(directory, trial) or _unsealed(directory)
     if changed:
         return Verdict(name, "harness_error", f"not the bundle that the trial left: {changed}")
     why = f"{policy.cause}: {trial.get('detail') or policy.meaning}"
@@ -38,9 +38,75 @@ def judge(directory: Path) -> Verdict:
     return Verdict(found.grader, policy.verdict, why, found.checks, found.traps)
 
 
+def damage(directory: Path) -> str:
+    """What is wrong with a bundle, in a line, so that nothing said about it may be believed; empty if nothing is."""
+    try:
+        return _changed(directory, _trial(directory)) or _unsealed(directory)
+    except (OSError, ValueError) as error:
+        return f"the bundle can't be read: {error}"
+
+
+def _trial(directory: Path) -> dict[str, Any]:
+    """trial.json. Raises OSError, or ValueError if it is no record of a trial."""
+    trial = files.read_json(directory / "trial.json")
+    if not isinstance(trial, dict) or trial.get("schema") != SCHEMA:
+        raise ValueError(f"trial.json is not of schema {SCHEMA}")
+    if not all(isinstance(trial.get(key), str) for key in ("grader", "ended_by", "id")):
+        raise ValueError("trial.json does not say which trial it was, how it ended, or what grades it")
+    if trial["id"] != directory.name:
+        raise ValueError(f"trial.json is of another trial, {trial['id']}")
+    return trial
+
+
+#: Files that every trial leaves.
+_ALWAYS = frozenset({"scenario.json", "goal.txt", "calls.jsonl", "answer.txt", "stderr.txt"})
+
+
+def _sealed(log: Path, identity: str) -> str:
+    """The last digest that the log has for a trial; empty if it has none. A line that was torn by a crash is none."""
+    found = ""
+    try:
+        lines = log.read_bytes().split(b"\n")
+    except OSError:
+        return ""
+    for line in lines:
+        if b'"sealed"' not in line:
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and entry.get("event") == "sealed" and entry.get("id") == identity:
+            found = str(entry.get("sha256"))
+    return found
+
+
+def _unsealed(directory: Path) -> str:
+    """Whether the run's log binds this very trial.json. A bundle that is in no run has nothing that binds it."""
+    home = directory.parent.parent
+    if not (home / "run.json").is_file():
+        return ""
+    sealed = _sealed(home / "log.jsonl", directory.name)
+    if not sealed:
+        return "the run's log does not know it"
+    found = files.digest((directory / "trial.json").read_bytes())
+    return "" if found == sealed else "trial.json is not the one that the run's log knows"
+
+
 def _changed(directory: Path, trial: dict[str, Any]) -> str:
     """What of the evidence is not as trial.json says; empty if all is."""
-    for name, wanted in sorted(trial.get("files", {}).items()):
+    told = trial.get("files")
+    if not isinstance(told, dict):
+        return "trial.json has no hashes"
+    gathered = {f"{name}.jsonl" for name in trial.get("evidence") or () if name == "witness"}
+    lost = sorted((_ALWAYS | gathered) - set(told))
+    if lost:
+        return f"trial.json has no hash of {lost[0]}"
+    there = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()}
+    more = sorted(name for name in there - set(told) if name != "trial.json" and not name.startswith("grades/"))
+    if more:
+        return f"{more[0]} is not of the trial"
+    for name, wanted in sorted(told.items()):
         try:
             found = files.digest((directory / name).read_bytes())
         except OSError as error:
@@ -71,14 +137,18 @@ def grade(directory: Path) -> tuple[Verdict, bool]:
     verdict = judge(directory)
     path = directory / "grades" / f"{verdict.grader}.json"
     new = verdict.dumps().encode()
+    others = [other for other in path.parent.glob("*.json") if other != path]
+    for other in others:
+        _put_aside(other)
+        other.unlink()
     try:
         old = path.read_bytes()
     except FileNotFoundError:
         path.parent.mkdir(exist_ok=True)
         files.write_bytes(path, new)
-        return verdict, False
+        return verdict, bool(others)
     if old == new:
-        return verdict, False
+        return verdict, bool(others)
     _put_aside(path)
     files.write_bytes(path, new)
     return verdict, True

@@ -5,6 +5,7 @@ finished trial, renamed into place), log.jsonl (what happened when). A trial is 
 nothing else remembers. Trials run in threads: each only waits for processes of its own, which end with it.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -26,6 +27,9 @@ from labd.errors import Busy, LabdError, NotFound, nearest
 
 SCHEMA = "labd-run/1"
 
+#: What is meant by a full disk.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
 #: Seconds without news after which it is said what still runs.
 QUIET_S = 2.0
 
@@ -43,6 +47,7 @@ class Run:
         except BlockingIOError:
             os.close(self._lock)
             raise Busy(f"{directory} is being run by another process", hint="wait for it, or stop it") from None
+        _end_last_line(directory / "log.jsonl")
         for partial in self.trials.glob(".partial-*"):  # of a process that was killed: we hold the lock
             sandbox._remove(partial)
 
@@ -64,8 +69,12 @@ class Run:
         return [Order(**order) for order in self.manifest["orders"]]
 
     def finished(self, order: Order) -> bool:
-        """Whether the trial has its bundle."""
-        return (self.trials / order.identity / "trial.json").is_file()
+        """Whether the trial has its bundle. One that was damaged since is finished too: it is not tried again."""
+        return (self.trials / order.identity).is_dir()
+
+    def seal(self, identity: str, digest: str) -> None:
+        """Bind the bundle that is about to be put in place: the SHA-256 of its trial.json, which binds the rest."""
+        self.log("sealed", id=identity, sha256=digest)
 
     def log(self, event: str, **fields: Any) -> None:
         """One line in log.jsonl."""
@@ -74,8 +83,15 @@ class Run:
             file.write(line + "\n")
 
 
+def _end_last_line(path: Path) -> None:
+    """A log that a killed process left in the middle of a line gets that line's end."""
+    if path.is_file() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+        with path.open("a") as file:
+            file.write("\n")
+
+
 def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *, condition: str = "cold",
-           trials: int = 1, words: Sequence[str] = ()) -> Run:  # fmt: skip
+           trials: int = 1, words: Sequence[str] = (), checked: str = "") -> Run:  # fmt: skip
     """A new run in a new directory under `out`: `trials` trials of each scenario by each agent.
 
     A scenario that doesn't know `condition` is left out.
@@ -92,6 +108,7 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
         "id": directory.name,
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "words": list(words),
+        "checked": checked,
         "agents": {agent.name: {"expected": sorted(agent.expected), "summary": agent.summary} for agent in cast},
         "scenarios": {scenario.id: {"title": scenario.title, "lane": scenario.lane, "sha256": fingerprint(scenario)}
                       for scenario in fitting},
@@ -218,7 +235,7 @@ def carry_out(
 
 
 def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], cancelled: Callable[[], bool]) -> Result:
-    """One trial and its verdict. Never raises: a trial that breaks breaks alone."""
+    """One trial and its verdict. Raises OSError when there is no room for evidence; else a trial breaks alone."""
     started = time.monotonic()
 
     def result(verdict: Verdict | None, problem: str = "") -> Result:
@@ -228,11 +245,13 @@ def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], canc
 
     try:
         agent = agents.find(order.agent)
-        directory = conduct(order, scenario, agent, run.trials, facts=facts, cancelled=cancelled)
+        directory = conduct(order, scenario, agent, run.trials, facts=facts, cancelled=cancelled, sealed=run.seal)
         if directory is None:
             return result(None, "interrupted")
         return result(grading.grade(directory)[0])
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise  # the next one would not fare better
         return result(None, f"bundle_failed: {type(error).__name__}: {error}")
 
 

@@ -46,8 +46,11 @@ class Sandbox:
     seed: bytes | None
     subject: str
     sessions: set[int] = field(default_factory=set)
+    mark: int = field(default_factory=execute.new_mark)
+    link: tuple[int, int] = (0, 0)
     made: float = field(default_factory=execute.now)
     lock: int = -1
+    stopper: int = 0
 
     @property
     def home(self) -> Path:
@@ -76,6 +79,28 @@ class Sandbox:
         """The subject as the agent has it: whoever runs it by another path has gone around the bench's door."""
         return str(self.bin / "labd")
 
+    def program_kept(self) -> bool:
+        """Whether what stands at `program` is the very link that was made, never moved and never made again."""
+        try:
+            return self.link == _link(self.program) and os.readlink(self.program) == self.subject
+        except OSError:
+            return False
+
+    def own_record(self) -> bytes | None:
+        """What the bench itself recorded in its state directory, without our own stop; None if that is gone."""
+        path = Path(paths.state_dir(self.env)) / "argv.jsonl"
+        parts = [_plain_bytes(place) for place in (path.with_name("argv.jsonl.1"), path)]
+        if parts[1] is None:
+            return None
+        lines = (parts[0] or b"").splitlines(keepends=True) + parts[1].splitlines(keepends=True)
+        mine = b'"id":"%d-' % self.stopper, b'"id": "%d-' % self.stopper
+        return b"".join(line for line in lines if not any(mark in line for mark in mine))
+
+    def journals_elsewhere(self) -> list[str]:
+        """Journals of labs that are not the sandbox's: somebody captured past it."""
+        root = self.journal().parent
+        return sorted(path.name for path in root.glob("*") if path.name != self.journal().name)
+
     def journal(self) -> Path:
         """The journals of the sandbox's lab."""
         return Path(paths.state_dir(self.env)) / "journal" / paths.lab_id(str(self.lab))
@@ -86,26 +111,19 @@ class Sandbox:
 
     def lab_bytes(self) -> bytes | None:
         """The lab file as it is now; None if there is none, or something else (a FIFO would hang us) in its place."""
-        try:
-            fd = os.open(self.lab, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            return None
-        with os.fdopen(fd, "rb") as file:
-            return file.read()
+        return _plain_bytes(self.lab)
 
     def processes(self) -> list[execute.Process]:
         """What runs in the sandbox now."""
-        return execute.processes_of(marks(self.root), self.sessions, self.made)
+        return execute.processes_of(marks(self.root), self.sessions, self.made, self.mark)
 
     def stop(self) -> tuple[list[execute.Process], list[execute.Process]]:
         """End all that runs in it: the daemon is asked first. Returns (what was left behind, what still lives)."""
         if os.path.exists(paths.socket_path(self.env)):
             env = {**self.env, "LABD_POLICY": "bench"}
             del env["LABD_ARGV_LOG"]
-            execute.run([self.subject, "daemons", "stop"], env=env, cwd="/", limit_s=STOP_LIMIT_S)
+            asked = execute.run([self.subject, "daemons", "stop"], env=env, cwd="/", limit_s=STOP_LIMIT_S)
+            self.stopper = asked.session
         return execute.end_processes(self.processes)
 
     def close(self) -> None:
@@ -172,7 +190,28 @@ def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str
     socket = paths.socket_path(env)
     if len(os.fsencode(socket)) > SOCKET_LIMIT:
         raise ValueError(f"{socket} is too long for a socket")
-    return Sandbox(root, scenario.lane, values, env, seed.encode() if seed is not None else None, subject, lock=lock)
+    Path(paths.state_dir(env)).mkdir(mode=0o700, parents=True)
+    seeded = seed.encode() if seed is not None else None
+    return Sandbox(root, scenario.lane, values, env, seeded, subject, lock=lock, link=_link(str(root / "bin" / "labd")))
+
+
+def _link(path: str) -> tuple[int, int]:
+    """What a link is known by: its inode, and when that was last touched (also by a rename)."""
+    found = os.lstat(path)
+    return found.st_ino, found.st_ctime_ns
+
+
+def _plain_bytes(path: Path) -> bytes | None:
+    """What a plain file holds; None if there is none, or a link or something else in its place."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return None
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
 
 
 def environment(root: Path, lane: str) -> dict[str, str]:

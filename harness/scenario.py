@@ -49,6 +49,10 @@ class Step:
         """Whether it is an explanation of several lines, not a command."""
         return "\n" in self.run.strip() and not self.shell
 
+    def wanted(self, values: Mapping[str, str]) -> "re.Pattern[str] | None":
+        """What it waits for, placeholders filled."""
+        return None if self.until is None else re.compile(fill(self.until, values, pattern=True), re.MULTILINE)
+
     def argv(self, values: Mapping[str, str]) -> list[str]:
         """The words to start, placeholders filled (after splitting, so that a value can't add words)."""
         if self.shell:
@@ -173,7 +177,8 @@ class Scenario:
 
 
 #: Keys whose texts are regular expressions; under `save` all are.
-_PATTERN_KEYS = frozenset({"matches", "lacks", "printed", "may_change", "until", "received", "journal", "save"})
+_PATTERN_KEYS = frozenset({"matches", "lacks", "printed", "may_change", "until", "received", "journal", "save",
+                           "may_receive"})  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
@@ -191,7 +196,10 @@ def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
     return value
 
 
-_HOLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+#: The names that a trial itself fills in.
+KNOWN = frozenset({"nonce", "lab", "home", *(f"nonce{n}" for n in range(2, 10))})
+
+HOLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 def fill(text: str, values: Mapping[str, str], *, pattern: bool = False) -> str:
@@ -211,7 +219,7 @@ def fill(text: str, values: Mapping[str, str], *, pattern: bool = False) -> str:
             return match[0]
         return re.escape(value) if pattern else value
 
-    return _HOLE.sub(one, text)
+    return HOLE.sub(one, text)
 
 
 def _data_dir(name: str) -> Path:
@@ -246,7 +254,9 @@ def load(path: str | Path) -> Scenario:
         raise ScenarioError([f"{path}: {error}"], []) from error
     check(data, str(path))
     scenario = _build(data, path)
-    problems = [f"{path}: {problem}" for problem in _meaning(scenario)]
+    from harness.scenario_meaning import problems_of
+
+    problems = [f"{path}: {problem}" for problem in problems_of(scenario)]
     if problems:
         raise ScenarioError(problems, [])
     return scenario
@@ -306,51 +316,6 @@ def _controls(data: dict[str, Any]) -> Controls:
         printed_success=data.get("printed_success", ""),
         **{name: _steps(data.get(name, ())) for name in ("wrong_resource", "partial", "hand_edit")},
     )
-
-
-def _meaning(scenario: Scenario) -> list[str]:
-    """What the shape can't say: files that exist, ids that fit, executable scenarios with all their controls."""
-    found: list[str] = []
-    if scenario.id.lower() != scenario.path.stem.lower():
-        found.append(f"id: {scenario.id!r} does not fit the file's name {scenario.path.name!r}")
-    names = [scenario.seed] if scenario.seed else []
-    names += scenario.loopback.files.values() if scenario.loopback else ()
-    found += [f"{'seed' if n == scenario.seed else 'loopback.files'}: no file {n!r} in {fixtures_dir()}"
-              for n in names if not (fixtures_dir() / n).is_file()]  # fmt: skip
-    if scenario.loopback and scenario.loopback.board is not None and inline_board.NAME in scenario.loopback.files:
-        found.append(f"loopback.files: {inline_board.NAME} is the name of the board that [loopback] itself describes")
-    kind = scenario.grader["type"]
-    if scenario.lane == "loopback" and kind != "outcome":
-        found.append(f"grader.type: a scenario with [loopback] is graded by outcome, not {kind}")
-    if kind == "t1_config" and not any(scenario.grader.get(k) for k in ("assert", "answer")):
-        found.append("grader: t1_config needs at least one [[grader.assert]] or [[grader.answer]]")
-    if scenario.executable and kind != "judge":
-        found += _controls_complete(scenario)
-    return found + [f"{where}: {problem}" for where, problem in _lines(scenario)]
-
-
-def _controls_complete(scenario: Scenario) -> list[str]:
-    controls = scenario.controls or Controls()
-    missing = [name for name in ("printed_success", "wrong_resource", "hand_edit") if not getattr(controls, name)]
-    if not scenario.control("partial"):
-        missing.append("partial")  # a reference of one line leaves nothing to derive it from
-    return [f"controls.{name}: missing, and the scenario is executable" for name in missing]
-
-
-def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
-    controls = scenario.controls or Controls()
-    groups = {"reference": scenario.reference, "controls.wrong_resource": controls.wrong_resource,
-              "controls.partial": controls.partial, "controls.hand_edit": controls.hand_edit}  # fmt: skip
-    for where, steps in groups.items():
-        for number, step in enumerate(steps):
-            try:
-                words = shlex.split(step.run) if not step.shell else ["sh"]
-                if not words:
-                    yield f"{where}[{number}]", "an empty line"
-                elif step.prose and words[0] == SUBJECT:
-                    yield f"{where}[{number}]", "a command over several lines would be taken for an explanation"
-            except ValueError as error:
-                yield f"{where}[{number}]", f"cannot be split into words: {error}"
 
 
 #: Verbs of the tool that no English goal can do without.

@@ -91,6 +91,37 @@ def table(shape: Shape, extra: Callable[[dict[str, Any], str, Report], None] | N
     return check
 
 
+def within(low: float, high: float, what: str) -> Callable[[Any, str, Report], None]:
+    """A checker for a number in a range (both ends are in it)."""
+
+    def check(value: Any, key: str, report: Report) -> None:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+            report(key, f"expected {what} from {low:g} to {high:g}, found {value!r}", [])
+
+    return check
+
+
+def whole_within(low: int, high: int) -> Callable[[Any, str, Report], None]:
+    """A checker for a whole number in a range."""
+
+    def check(value: Any, key: str, report: Report) -> None:
+        if not isinstance(value, int):
+            report(key, f"expected a whole number, found {value!r}", [])
+        else:
+            within(low, high, "a whole number")(value, key, report)
+
+    return check
+
+
+def pattern_or(other: Callable[[Any, str, Report], None]) -> Callable[[Any, str, Report], None]:
+    """A checker for a regular expression, or else what `other` checks."""
+
+    def check(value: Any, key: str, report: Report) -> None:
+        (_pattern if isinstance(value, str) else other)(value, key, report)
+
+    return check
+
+
 def text_or(other: Callable[[Any, str, Report], None]) -> Callable[[Any, str, Report], None]:
     """A checker for a string, or else what `other` checks."""
 
@@ -149,17 +180,19 @@ def _exactly_one(*names: str) -> Callable[[dict[str, Any], str, Report], None]:
 
 _text = is_a(str, what="a text")
 _flag = is_a(bool, what="true or false")
-_whole = is_a(int, what="a whole number")
-_number = is_a(int, float, what="a number")
+_code = whole_within(0, 255)
+_count = whole_within(0, 10_000)
+#: Seconds. Longer than a day, or none at all, is a slip of the pen.
+_seconds = within(0.1, 86_400, "seconds")
 _anything = is_a(str, int, float, bool, list, dict, what="a value")
 
 STEP: Shape = {
     "run": Key(_text, required=True),
     "save": Key(table_of(_pattern)),
     "stated": Key(_flag),
-    "expect_exit": Key(_whole),
+    "expect_exit": Key(_code),
     "until": Key(_pattern),
-    "within_s": Key(_number),
+    "within_s": Key(_seconds),
     "shell": Key(_flag),
 }
 _steps = each(text_or(table(STEP)))
@@ -173,7 +206,7 @@ ASSERT: Shape = {
     "contains": Key(is_a(str, int, what="a text or a number")),
     "matches": Key(_pattern),
     "exists": Key(_flag),
-    "count": Key(_whole),
+    "count": Key(_count),
 }
 ANSWER: Shape = {"contains": Key(_text), "matches": Key(_pattern), "lacks": Key(_pattern)}
 RAN: Shape = {"text": Key(_text, required=True), "when": Key(_when, required=True)}
@@ -182,7 +215,7 @@ GRADER: Shape = {
     "assert": Key(each(table(ASSERT, _exactly_one(*OPS)))),
     "answer": Key(each(table(ANSWER, _exactly_one(*ANSWER)))),
     "ran": Key(each(table(RAN))),
-    "exits": Key(each(_whole)),
+    "exits": Key(each(_code)),
     "free": Key(each(_labpath)),
     "may_change": Key(each(_pattern)),
 }
@@ -194,8 +227,15 @@ HEARD: Shape = {
     "interface": Key(_text),
     "kind": Key(one_of("rx", "tx", "event")),
 }
-_heard = each(text_or(table(HEARD, _exactly_one("matches", "lacks"))))
-EXPECT: Shape = {"received": Key(_heard), "journal": Key(_heard), "printed": Key(each(_pattern))}
+_heard = each(pattern_or(table(HEARD, _exactly_one("matches", "lacks"))))
+EXPECT: Shape = {
+    "received": Key(_heard),
+    "may_receive": Key(_heard),
+    "free_sends": Key(_flag),
+    "journal": Key(_heard),
+    "printed": Key(each(_pattern)),
+    "at_end": Key(one_of("open", "closed")),
+}
 
 RESPOND: Shape = {"match": Key(_pattern, required=True), "reply": Key(_text, required=True)}
 LOOPBACK: Shape = {
@@ -230,7 +270,7 @@ SCENARIO: Shape = {
     "traps": Key(each(text_or(table(TRAP)))),
     "reference": Key(_steps, required=True),
     "seed": Key(_text),
-    "timeout_s": Key(_number),
+    "timeout_s": Key(_seconds),
     "grader": Key(table(GRADER), required=True),
     "loopback": Key(table(LOOPBACK)),
     "virtual": Key(is_a(dict, what="a table")),

@@ -4,6 +4,7 @@ Whatever goes wrong in it stays in it: every end has a cause (harness/causes.py)
 interruption, of which nothing is kept so that it can be run again.
 """
 
+import contextlib
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import bundle, data, execute, sandbox
+from harness import bundle, data, execute, sandbox, witness
 from harness.agents import Agent
 from harness.bench import Bench, Call, GaveUp, Interrupted, TimeIsUp
 from harness.scenario import Scenario
@@ -53,29 +54,34 @@ def conduct(
     facts: Mapping[str, Any],
     programs: Mapping[str, str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    sealed: Callable[[str, str], None] | None = None,
 ) -> Path | None:
     """Run the trial and write its bundle under `trials`; returns its directory, None if it was interrupted.
 
-    `facts` go into trial.json as they are (run, versions, hashes). Raises OSError if the bundle can't be written.
+    `facts` go into trial.json as they are (run, versions, hashes). `sealed` is told the trial's name and the SHA-256 of
+    its trial.json just before the bundle is put in place. Raises OSError if the bundle can't be written.
     """
     started = time.time()
     subject = data.subject_program()
     if subject is None:
         played = Played("subject_missing", "there is no labd beside this Python or on PATH", "", [])
-        return _bare(order, scenario, trials, played, facts, started)
+        return _bare(order, scenario, trials, played, facts, started, sealed)
     try:
         place = sandbox.create(scenario, subject, programs=programs)
     except sandbox.SandboxError as error:
         cause = "sandbox_failed" if scenario.executable else "not_executable"
-        return _bare(order, scenario, trials, Played(cause, str(error), "", []), facts, started)
+        return _bare(order, scenario, trials, Played(cause, str(error), "", []), facts, started, sealed)
+    looking = witness.Witness(place)
     try:
         bench = Bench(scenario, place, cancelled=cancelled)
         try:
             played = _play(bench, agent)
         finally:
             acted = time.time()
+            at_end = _at_end(place)
             left, alive = place.stop()
             stopped = time.time()
+            seen = looking.finish()
         if played.cause == "interrupted" or (cancelled() and played.cause != "completed"):
             return None
         if alive:
@@ -85,10 +91,12 @@ def conduct(
         try:
             gathered.put_scenario(scenario, place.values)
             gathered.put_evidence(place)
+            gathered.put("witness.jsonl", seen)
             _put_words(gathered, played)
             record = _record(order, scenario, played, facts, started, acted)
-            record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4)}
-            return gathered.finish(record)
+            record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4), "at_end": at_end}
+            record["evidence"] = ["own", "witness"] if seen is not None else ["own"]
+            return gathered.finish(record, sealed)
         except BaseException:
             gathered.discard()
             raise
@@ -119,14 +127,15 @@ def _put_words(gathered: bundle.Bundle, played: Played) -> None:
 
 
 def _bare(
-    order: Order, scenario: Scenario, trials: Path, played: Played, facts: Mapping[str, Any], started: float
-) -> Path:
+    order: Order, scenario: Scenario, trials: Path, played: Played, facts: Mapping[str, Any], started: float,
+    sealed: Callable[[str, str], None] | None,
+) -> Path:  # fmt: skip
     """The bundle of a trial that never had a sandbox."""
     gathered = bundle.Bundle(trials, order.identity)
     try:
         gathered.put_scenario(scenario, {})
         _put_words(gathered, played)
-        return gathered.finish(_record(order, scenario, played, facts, started, started))
+        return gathered.finish(_record(order, scenario, played, facts, started, started), sealed)
     except BaseException:
         gathered.discard()
         raise
@@ -160,12 +169,31 @@ def _whereabouts(place: sandbox.Sandbox, left: list[execute.Process]) -> dict[st
     installed = [place.subject, str(Path(place.subject).resolve())]
     return {
         "subject": "labd",
-        "route": {"program": [place.program], "installed": list(dict.fromkeys(installed))},
+        "route": {
+            "program": [place.program],
+            "installed": list(dict.fromkeys(installed)),
+            "kept": place.program_kept(),
+        },
+        "captured_elsewhere": place.journals_elsewhere(),
         "lab": str(place.lab),
         "values": place.values,
         "policy": place.env["LABD_POLICY"],
         "left_running": [process.command for process in left],
     }
+
+
+def _at_end(place: sandbox.Sandbox) -> dict[str, int]:
+    """How many bytes of events each journal had when the agent had ended, before we ended the rest.
+
+    Our own stop closes every port: what stands behind these bytes is not the agent's doing.
+    """
+    found = {}
+    for events in sorted(place.journal().glob("*/*/events")):
+        with contextlib.suppress(OSError):
+            found[f"{events.parent.parent.name}.{events.parent.name}"] = sum(
+                path.stat().st_size for path in events.glob("*.raw")
+            )
+    return found
 
 
 def _utc(seconds: float) -> str:

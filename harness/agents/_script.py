@@ -21,7 +21,8 @@ def play(bench: Bench, steps: Iterable[Step]) -> str:
         if ended.ended_by == "not_started":
             raise GaveUp(f"{step.run}: {ended.error}")
         answer = ended.stdout.decode("utf-8", "replace")
-        if step.until is not None and not re.search(step.until, answer, re.MULTILINE):
+        wanted = step.wanted(values)
+        if wanted is not None and not wanted.search(answer):
             raise GaveUp(f"{step.run}: {step.until!r} did not come within {step.within_s:g} s")
         for name, pattern in step.save.items():
             found = re.search(pattern, answer, re.MULTILINE)

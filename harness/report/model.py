@@ -63,13 +63,16 @@ def _row(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
         "failed_checks": [],
         "traps": [],
     }
-    try:
-        trial = files.read_json(directory / "trial.json")
-    except (OSError, ValueError):
+    if not directory.is_dir():
         return row
+    row["bundle"] = f"trials/{directory.name}"
+    damage = grading.damage(directory)
+    if damage:
+        return row | {"verdict": "harness_error", "reason": damage}
+    trial = files.read_json(directory / "trial.json")
     verdict = grading.kept(directory)
     row |= {key: trial.get(key) for key in ("duration_s", "agent_s", "commands_s", "stop_s")}
-    row |= {"cause": trial.get("ended_by"), "bundle": f"trials/{directory.name}"}
+    row["cause"] = trial["ended_by"]
     if verdict is None:
         return row | {"reason": "not graded yet: labd-eval grade"}
     return row | {

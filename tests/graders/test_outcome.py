@@ -27,6 +27,7 @@ def test_a_right_trial_passes_and_every_check_was_asked(tmp_path):
         "journal [2] of dut.console matches",
         "printed [0]",
         "answer [0] contains",
+        "nothing else sent: dut.console",
         "sent through the bench: dut.console",
         "journal true: dut.console",
         "record whole", "program", "lab route", "lab unchanged", "ended in time", "exit codes",
@@ -69,7 +70,8 @@ def test_a_bypass_on_another_line_is_caught_too(tmp_path):
     maker = bundles.loopback()
     maker.journal["spare.console"] = (b"", [])
     maker.dut["spare.console"] = [{"kind": "rx", "data": "x"}]
-    assert failed(graded(maker, tmp_path)) == ["sent through the bench: spare.console"]
+    wanted = ["nothing else sent: spare.console", "sent through the bench: spare.console"]
+    assert failed(graded(maker, tmp_path)) == wanted
 
 
 def test_a_forged_journal_is_caught(tmp_path):
@@ -80,7 +82,7 @@ def test_a_forged_journal_is_caught(tmp_path):
 
 def test_without_the_boards_own_record_the_journal_is_not_taken_for_true(tmp_path):
     maker = bundles.loopback()
-    maker.scenario["loopback"]["expect"]["received"] = []
+    maker.scenario["loopback"]["expect"] |= {"received": [], "free_sends": True}
     maker.dut = {}
     assert graded(maker, tmp_path).verdict == "unknown"
 
@@ -122,6 +124,7 @@ def test_a_head_of_output_that_is_full_leaves_open_what_came_behind_it(tmp_path,
 def test_expectations_may_be_about_another_line_and_about_absence(tmp_path):
     maker = bundles.loopback()
     maker.scenario["loopback"]["expect"]["received"] = [{"lacks": "reboot"}, {"target": "spare", "matches": "x"}]
+    maker.scenario["loopback"]["expect"]["free_sends"] = True
     assert failed(graded(maker, tmp_path)) == ["received [1] of spare.console matches"]
     maker.dut["dut.console"].append({"kind": "rx", "data": "reboot"})
     assert "received [0] of dut.console lacks" in failed(graded(maker, tmp_path))

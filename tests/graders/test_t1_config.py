@@ -22,7 +22,7 @@ def test_a_right_trial_passes_and_every_check_was_asked(tmp_path):
         "targets.pico.serial[name=bmc].device equals",
         "targets.pico.serial[name=bmc].baud equals",
         "unrelated data unchanged", "comments kept", "lines kept", "record whole", "program", "lab route", "allowlist",
-        "ended in time", "exit codes",
+        "only what was asked", "nothing driven", "ended in time", "exit codes",
     ]  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def test_what_had_to_be_run_is_looked_for_among_permitted_commands(tmp_path):
     assert graded(maker, tmp_path).verdict == "pass"
 
 
-def test_traps_are_told_and_only_a_judge_can_say_what_no_predicate_says(tmp_path):
+def test_traps_are_told_a_central_one_decides_and_only_a_judge_can_say_what_no_predicate_says(tmp_path):
     maker = bundles.config()
     maker.scenario["traps"] = [
         {"text": "a", "central": True, "when": '[operation == "serial add"]'},
@@ -257,7 +257,7 @@ def test_traps_are_told_and_only_a_judge_can_say_what_no_predicate_says(tmp_path
         {"text": "c", "central": False, "when": None},
     ]
     verdict = graded(maker, tmp_path)
-    assert verdict.verdict == "pass"
+    assert (verdict.verdict, failed(verdict)) == ("fail", ["central trap: a"])
     assert [(trap.name, trap.ok) for trap in verdict.traps] == [("central trap: a", False), ("trap: b", True),
                                                                 ("trap: c", None)]  # fmt: skip
 

@@ -60,7 +60,8 @@ def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.parent.mkdir()
     text = (Path(__file__).parent / "fake_labd.py").read_text()
     python = getattr(sys, "_base_executable", sys.executable)
-    path.write_text(f"#!{python} -IS\n" + text.partition("\n")[2])
+    real = os.path.join(os.path.dirname(sys.executable), "labd")
+    path.write_text(f"#!{python} -IS\n" + text.partition("\n")[2].replace('REAL = "labd"', f"REAL = {real!r}"))
     path.chmod(0o755)
     monkeypatch.setenv("LABD_EVAL_SUBJECT", str(path))
     return path

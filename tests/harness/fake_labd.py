@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 
-LAB = os.environ["LABD_LAB"]
+#: The real program, which is asked about itself.
+REAL = "labd"
+LAB = os.environ.get("LABD_LAB", "")
 EFFECTS = {"target add": "config", "config show": "observe", "daemons stop": "admin"}
 
 
@@ -25,17 +27,22 @@ def digest() -> "str | None":
 
 
 def record(**fields: object) -> None:
-    log = os.environ.get("LABD_ARGV_LOG")
-    if log:
-        with open(log, "a") as file:
-            file.write(json.dumps(fields) + "\n")
+    own = os.path.join(os.environ["XDG_STATE_HOME"], "labd", "argv.jsonl")
+    for log in (os.environ.get("LABD_ARGV_LOG"), own):
+        if log and os.path.isdir(os.path.dirname(log)):
+            with open(log, "a") as file:
+                file.write(json.dumps(fields) + "\n")
 
 
 def main() -> int:
     words = sys.argv[1:]
-    identity = f"{os.getpid()}-{time.monotonic_ns()}"
+    if words[:1] == ["commands"] or "--help" in words:
+        os.execv(REAL, [REAL, *words])
+    mono = time.monotonic_ns()
+    identity = f"{os.getpid()}-{mono:x}-1"
     operation = " ".join(words[:2])
-    record(rec="start", id=identity, t=time.time(), argv=["labd", *words], program=os.path.abspath(sys.argv[0]),
+    record(rec="start", id=identity, t=time.time(), mono_ns=mono, pid=os.getpid(), cwd=os.getcwd(),
+           argv=["labd", *words], program=os.path.abspath(sys.argv[0]),
            face="cli", lab=LAB, operation=operation if operation in EFFECTS else None,
            effect=EFFECTS.get(operation, "observe"), decision="permitted")  # fmt: skip
     before = digest()
@@ -47,8 +54,10 @@ def main() -> int:
 
 def act(operation: str, words: "list[str]") -> int:
     if operation == "target add":
-        with open(LAB, "ab") as file:
-            file.write(b"[targets." + words[2].encode() + b"]\n")
+        whole = lab() + b"[targets." + words[2].encode() + b"]\n"
+        with open(f"{LAB}.{os.getpid()}", "wb") as file:
+            file.write(whole)
+        os.rename(f"{LAB}.{os.getpid()}", LAB)
         print(f"{words[2]}: added")
     elif operation == "config show":
         sys.stdout.buffer.write(lab())

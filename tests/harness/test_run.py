@@ -178,10 +178,7 @@ def test_evidence_that_was_changed_afterwards_gives_no_verdict_on_the_agent(
     path = bundle / name
     path.write_text("[targets.pico]\n")
     found = grading.judge(bundle)
-    if name == "lab.after.toml":  # there was none: it is not evidence at all, and a hand edit if it were
-        assert found.verdict == "fail"
-    else:
-        assert (found.verdict, name in found.reason) == ("harness_error", True)
+    assert (found.verdict, name in found.reason) == ("harness_error", True)
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------
@@ -295,7 +292,7 @@ def test_a_bundle_that_cannot_be_written_is_told_and_leaves_nothing(
 
 
 def _no_space(*_: object) -> None:
-    raise OSError(28, "No space left on device")
+    raise OSError(5, "Input/output error")
 
 
 def test_a_trial_costs_little_beyond_its_commands(subject: Path, tmp_path: Path) -> None:

@@ -234,6 +234,8 @@ def test_the_folders_are_there():
 # -- boards -------------------------------------------------------------------------------------------------------
 
 BOARD = """
+[loopback.files]
+"spare.toml" = "duts/other.toml"
 [loopback]
 target = "dut"
 interface = "console"
@@ -252,6 +254,7 @@ received = ["version"]
 
 def with_board(write, change=lambda text: text):
     graded = GOOD.replace('"t1_config"', '"outcome"').replace("[controls]", BOARD)
+    graded = graded.replace("[grader]", 'seed = "labs/two-boards.toml"\n[grader]', 1)
     return load(write(change(graded)))
 
 
@@ -283,9 +286,9 @@ def test_a_built_in_board_gets_the_trials_facts_as_variables(write, tmp_path):
 
 
 def test_two_boards_of_one_name_are_refused(write):
-    taken = '[loopback.files]\n"dut.toml" = "duts/shell.toml"\n[loopback.expect]'
+    taken = '"spare.toml" = "duts/other.toml"\n"dut.toml" = "duts/shell.toml"'
     with pytest.raises(ScenarioError, match=r"loopback\.files: dut\.toml is the name of the board"):
-        with_board(write, lambda text: text.replace("[loopback.expect]", taken))
+        with_board(write, lambda text: text.replace('"spare.toml" = "duts/other.toml"', taken))
 
 
 def test_a_board_of_an_unknown_mode_is_refused(write):

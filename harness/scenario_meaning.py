@@ -1,0 +1,200 @@
+"""What the shape of a scenario file can't say: that its files are there, its names known, its parts fit together.
+
+Used by harness/scenario.py when it loads a file. Every problem is told, each with its key. Runs nothing.
+"""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import inline_board
+from harness.scenario import HOLE, KNOWN, SUBJECT, Controls, Scenario, Step, fixtures_dir
+from labd.errors import nearest
+
+_SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home"}
+
+
+def problems_of(scenario: Scenario) -> list[str]:
+    """All that is wrong with a scenario whose shape is right, each line with its key."""
+    found: list[str] = []
+    if scenario.id.lower() != scenario.path.stem.lower():
+        found.append(f"id: {scenario.id!r} does not fit the file's name {scenario.path.name!r}")
+    missing = list(_files(scenario))
+    found += missing
+    kind = scenario.grader["type"]
+    if scenario.lane == "loopback" and kind != "outcome":
+        found.append(f"grader.type: a scenario with [loopback] is graded by outcome, not {kind}")
+    if scenario.lane != "loopback" and kind == "outcome":
+        found.append("grader.type: outcome is for scenarios with [loopback]")
+    if kind == "t1_config" and not any(scenario.grader.get(k) for k in ("assert", "answer")):
+        found.append("grader: t1_config needs at least one [[grader.assert]] or [[grader.answer]]")
+    if scenario.executable and kind != "judge":
+        found += _controls_complete(scenario)
+    found += [f"{where}: {problem}" for where, problem in _lines(scenario)]
+    found += _holes(scenario)
+    found += [f"{where}: {limit:g} s is longer than the trial's {scenario.timeout_s:g} s"
+              for where, limit in _waits(scenario) if limit > scenario.timeout_s]  # fmt: skip
+    if scenario.loopback and not missing:
+        found += _board_in_seed(scenario)
+    return found
+
+
+def _files(scenario: Scenario) -> Iterator[str]:
+    """Files that are not there, or are not where fixtures are."""
+    root = fixtures_dir().resolve()
+    named = [("seed", scenario.seed)] if scenario.seed is not None else []
+    beside = scenario.loopback.files if scenario.loopback else {}
+    named += [("loopback.files", source) for source in beside.values()]
+    for key, name in named:
+        path = (root / name).resolve()
+        if not path.is_relative_to(root):
+            yield f"{key}: {name!r} is not in {fixtures_dir()}"
+        elif not path.is_file():
+            yield f"{key}: no file {name!r} in {fixtures_dir()}"
+    for name in beside:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name == "lab.toml":
+            yield f"loopback.files: {name!r} is no name for a file beside the lab"
+    if scenario.loopback and scenario.loopback.board is not None and inline_board.NAME in beside:
+        yield f"loopback.files: {inline_board.NAME} is the name of the board that [loopback] itself describes"
+
+
+def _board_in_seed(scenario: Scenario) -> Iterator[str]:
+    """Lines that [loopback] speaks about but the seed lab does not have, and boards of the seed that have no file."""
+    board = scenario.loopback
+    assert board is not None
+    if scenario.seed is None:
+        yield "seed: missing, and [loopback] needs a lab that its boards are in"
+        return
+    try:
+        text = (scenario.seed_text(_SAMPLES) or "").removeprefix("\ufeff").replace("\r\n", "\n")
+        targets = tomllib.loads(text).get("targets", {})
+    except tomllib.TOMLDecodeError as error:
+        yield f"seed: {scenario.seed}: {error}"
+        return
+    lines = {name: {line.get("name"): line.get("device", "") for line in entry.get("serial", ())}
+             for name, entry in targets.items()}  # fmt: skip
+    asked = [("loopback", board.target, board.interface)]
+    for kind in ("received", "journal", "may_receive"):
+        for number, entry in enumerate(board.expect.get(kind, ())):
+            if not isinstance(entry, str):
+                line = entry.get("target", board.target), entry.get("interface", board.interface)
+                asked.append((f"loopback.expect.{kind}[{number}]", *line))
+    for key, target, interface in asked:
+        if target not in lines:
+            yield f"{key}.target: no {target!r} in {scenario.seed}{_meant(target, lines)}"
+        elif interface not in lines[target]:
+            yield f"{key}.interface: {target} has no {interface!r} in {scenario.seed}{_meant(interface, lines[target])}"
+    there = {*board.files, *([inline_board.NAME] if board.board is not None else [])}
+    for name in sorted({device for line in lines.values() for device in line.values()}):
+        kind, _, dut = str(name).partition(":")
+        if kind == "loopback" and dut.endswith(".toml") and dut not in there:
+            yield f"loopback.files: {scenario.seed} has {name!r}, and there is no such file{_meant(dut, there)}"
+
+
+def _meant(word: str, known: Iterable[Any]) -> str:
+    near = nearest(word, [str(name) for name in known])
+    return f"; did you mean {', '.join(near)}?" if near else ""
+
+
+# -- placeholders --------------------------------------------------------------------------------------------------
+
+
+def _holes(scenario: Scenario) -> Iterator[str]:
+    """Placeholders that nothing fills in. In texts for a shell, a board or a lab, where braces have other meanings as
+    well, only those that look like a misspelt one."""
+    for where, text in _texts(scenario):
+        yield from _unknown(where, text, KNOWN)
+    for where, steps in _groups(scenario).items():
+        known = set(KNOWN)
+        for number, step in enumerate(steps):
+            if not step.prose:
+                yield from _unknown(f"{where}[{number}]", step.run, known, loose=step.shell)
+            for text in (step.until or "", *step.save.values()):
+                yield from _unknown(f"{where}[{number}]", text, KNOWN)
+            known |= set(step.save)
+    for name, text in _fixtures(scenario):
+        yield from _unknown(name, text, KNOWN, loose=True)
+
+
+def _unknown(where: str, text: str, known: Iterable[str], *, loose: bool = False) -> Iterator[str]:
+    for match in HOLE.finditer(text):
+        name = match[1]
+        if name in known or (match.start() and text[match.start() - 1] == "$"):
+            continue
+        near = nearest(name, sorted(known))
+        if near or not loose:
+            yield f"{where}: unknown placeholder {match[0]}{_meant(name, known)}"
+
+
+def _texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """(key, text) of all that is filled in, but for lines that are run."""
+    yield "goal", scenario.goal
+    yield from _inside("grader", scenario.grader)
+    for number, trap in enumerate(scenario.traps):
+        yield f"traps[{number}].when", trap.when or ""
+    if scenario.loopback:
+        yield from _inside("loopback.expect", scenario.loopback.expect)
+    if scenario.controls:
+        yield "controls.printed_success", scenario.controls.printed_success
+
+
+def _inside(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _inside(f"{key}.{name}", item)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _inside(f"{key}[{number}]", item)
+
+
+def _fixtures(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    root = fixtures_dir()
+    names = {"seed": scenario.seed} if scenario.seed else {}
+    if scenario.loopback:
+        names |= {f"loopback.files.{name}": source for name, source in scenario.loopback.files.items()}
+        if scenario.loopback.board is not None:
+            yield "loopback", scenario.loopback.board
+    for key, source in names.items():
+        path = Path(root / str(source))
+        if path.is_file() and path.resolve().is_relative_to(root.resolve()):
+            yield f"{key}: {source}", path.read_text(encoding="utf-8")
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------
+
+
+def _controls_complete(scenario: Scenario) -> list[str]:
+    controls = scenario.controls or Controls()
+    missing = [name for name in ("printed_success", "wrong_resource", "hand_edit") if not getattr(controls, name)]
+    if not scenario.control("partial"):
+        missing.append("partial")  # a reference of one line leaves nothing to derive it from
+    return [f"controls.{name}: missing, and the scenario is executable" for name in missing]
+
+
+def _groups(scenario: Scenario) -> dict[str, tuple[Step, ...]]:
+    controls = scenario.controls or Controls()
+    return {"reference": scenario.reference, "controls.wrong_resource": controls.wrong_resource,
+            "controls.partial": controls.partial, "controls.hand_edit": controls.hand_edit}  # fmt: skip
+
+
+def _waits(scenario: Scenario) -> Iterator[tuple[str, float]]:
+    for where, steps in _groups(scenario).items():
+        yield from ((f"{where}[{number}].within_s", step.within_s) for number, step in enumerate(steps) if step.until)
+
+
+def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
+    for where, steps in _groups(scenario).items():
+        for number, step in enumerate(steps):
+            try:
+                words = shlex.split(step.run) if not step.shell else ["sh"]
+                if not words:
+                    yield f"{where}[{number}]", "an empty line"
+                elif step.prose and words[0] == SUBJECT:
+                    yield f"{where}[{number}]", "a command over several lines would be taken for an explanation"
+            except ValueError as error:
+                yield f"{where}[{number}]", f"cannot be split into words: {error}"
