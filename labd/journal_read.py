@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from labd.journal_format import EVENTS, GAP, RX, Record
-from labd.journal_scan import BLOCK, StreamReader
+from labd.journal_scan import BLOCK, Hole, StreamReader
+from labd.journal_seams import Seam, rx_of, seams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,13 +23,15 @@ _EVENT_MAX = 1 << 21
 
 
 class Line:
-    """One line. `seq` counts from 1; `raw` is without its newline, with all else, at most `LINE_MAX` bytes of it.
+    """One line. `seq` counts from 1; `raw` is without its newline, with all else; of a line that is longer than
+    `LINE_MAX` it is the end, which is what is new in it, and `skipped` says how many bytes stand before it.
 
     `offset` is that of its first byte, `length` its size without the newline, `wall_ns` and `mono_ns` are those of
-    its first byte. `partial`: no newline has come yet. `gap`: bytes inside or just before it could not be stored.
+    its first byte. `partial`: no newline has come yet. `gap`: bytes inside or just before it could not be stored, or
+    are not there any more, or what was received before and after an interruption stands in it.
     """
 
-    __slots__ = ("gap", "length", "mono_ns", "offset", "partial", "raw", "seq", "wall_ns")
+    __slots__ = ("gap", "length", "mono_ns", "offset", "partial", "raw", "seq", "skipped", "wall_ns")
 
     def __init__(
         self, seq: int, offset: int, raw: bytes, length: int, wall_ns: int, mono_ns: int, partial: bool, gap: bool
@@ -41,6 +44,7 @@ class Line:
         self.mono_ns = mono_ns
         self.partial = partial
         self.gap = gap
+        self.skipped = length - len(raw) if length > LINE_MAX else 0
 
     @property
     def end(self) -> int:
@@ -154,6 +158,10 @@ class Reader:
         """The exact bytes between two offsets, of those that are kept. In memory: bound it."""
         return b"".join([data for _, data in self.chunks(start, stop)])
 
+    def holes(self, start: int, stop: int | None = None) -> list[Hole]:
+        """What was stored between two offsets and is not there any more, though younger bytes were evicted."""
+        return self._rx.holes(max(start, self._rx.first), self._rx.end if stop is None else stop)
+
     def record_at(self, offset: int) -> Record | None:
         """The chunk that holds the byte at `offset` (its clocks); None if there is none."""
         return next(iter(self._rx.records(offset)), None)
@@ -175,6 +183,14 @@ class Reader:
             if rx_to is not None and event.rx > rx_to:
                 return
             yield event
+
+    def seams(self, start: int) -> list[Seam]:
+        """Where what was received was interrupted, from the offset `start` on. Looks at the disk again on each call."""
+        stream = self._events()
+        line = self._first_event(stream, start) - 1
+        if line >= stream.end_line:
+            return []
+        return list(seams(data for _, data in _chunks(stream, stream.locate(line)[1], stream.end)))
 
     def events_backwards(self, kinds: tuple[str, ...]) -> Iterator[Event]:
         """The events of these kinds, newest first. Others are passed over without being parsed."""
@@ -204,7 +220,7 @@ class Reader:
             middle = (low + high) // 2
             line, offset = stream.locate(middle)
             entry = next(_walk(stream, line + 1, offset, line + 1, None, _EVENT_MAX), None)
-            if entry is None or _event(entry).rx >= rx:
+            if entry is None or rx_of(entry.raw) >= rx:
                 high = middle
             else:
                 low = middle + 1
@@ -261,36 +277,46 @@ class _Clock:
 def _walk(
     stream: StreamReader, seq: int, offset: int, to_seq: int | None, stop: int | None, limit: int
 ) -> Iterator[Line]:
+    """The lines between two offsets. Of one that is longer than `limit`, the last bytes are given."""
     end = stream.end if stop is None else min(stop, stream.end)
     live = end == stream.end
     clock = _Clock(stream, offset)
     begin = offset
     held = b""
     length = 0
+    torn = False
     for at, block in _chunks(stream, offset, end):
-        if at != begin + length:  # what lay between was evicted while we read
-            seq, begin, held, length = stream.line_at(at) + 1, at, b"", 0
+        if at != begin + length:  # what lay between was evicted while we read, or is gone
+            line = stream.line_at(at) + 1
+            if not held or line == seq:
+                begin, length = (begin, at - begin) if held else (at, 0)
+            else:
+                yield Line(seq, begin, held, length, clock.now.wall_ns, clock.now.mono_ns, False, True)
+                begin, held, length = at, b"", 0
+            seq, torn = line, True
+            if to_seq is not None and seq > to_seq:
+                return
             clock.advance(at)
         start = 0
         while True:
             cut = block.find(b"\n", start)
             if cut < 0:
                 if start < len(block):
-                    held += block[start : start + limit - len(held)]
+                    held = (held + block[start:])[-limit:]
                     length += len(block) - start
                 break
-            raw = block[start:cut] if not length else held + block[start : min(cut, start + limit - len(held))]
+            raw = block[start:cut] if not length else held + block[start:cut]
             length += cut - start
             stamp = clock.now
             gap = bool(stamp.flags & GAP) and stamp.offset == begin
             start = cut + 1
             following = at + start
-            gap = clock.advance(following) or gap
-            yield Line(seq, begin, raw[:limit], length, stamp.wall_ns, stamp.mono_ns, False, gap)
+            gap = clock.advance(following) or gap or torn
+            yield Line(seq, begin, raw[-limit:], length, stamp.wall_ns, stamp.mono_ns, False, gap)
             if seq == to_seq:
                 return
-            seq, begin, held, length = seq + 1, following, b"", 0
+            seq, begin, held, length, torn = seq + 1, following, b"", 0, False
     if length:
         stamp = clock.now
-        gap = (bool(stamp.flags & GAP) and stamp.offset == begin) or clock.advance(begin + length)
+        gap = (bool(stamp.flags & GAP) and stamp.offset == begin) or clock.advance(begin + length) or torn
         yield Line(seq, begin, held, length, stamp.wall_ns, stamp.mono_ns, live, gap)

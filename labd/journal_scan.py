@@ -1,135 +1,43 @@
 """Reading one stream of the journal: which segments there are, and finding an offset, a line or a time in them.
 
 Used by `labd.journal_read` alone. Lock-free: works beside a live writer and without one, while segments are evicted
-(an open one stays readable), and behind a torn index (bytes without a record are given one in memory). Reads with
-pread, never with a mapping, because a file that shrinks under a mapping kills the process. Never writes. Light.
+(an open one stays readable), and over holes (a segment that was deleted or cut), which it names. Never writes. Light.
 """
 
 from __future__ import annotations
 
-import os
-import time
-
-from labd.journal_format import (
-    CONTINUED,
-    RECORD_SIZE,
-    RECOVERED,
-    Record,
-    bases,
-    idx_path,
-    raw_path,
-    unpack,
-    unpack_many,
-)
+from labd.journal_format import CONTINUED, Record, bases
+from labd.journal_segment import BLOCK, Segment, raw_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BLOCK = 1 << 18
+__all__ = ["BLOCK", "Hole", "StreamReader"]
+
 #: Segments kept open at a time.
 OPEN_MAX = 8
-#: Bytes without a record are the writer's current chunk until they are this old; then they are a crash's.
-TORN_AFTER_NS = 50_000_000
-_RECORDS_AT_ONCE = 2048
 
 
-class Segment:
-    """One segment as it was when it was opened or last measured. Raises FileNotFoundError if it was evicted."""
+class Hole:
+    """Bytes `start` to `stop` that are gone: with them whole lines `first_seq` to `last_seq` (none if that is less).
 
-    __slots__ = ("_idx", "_raw", "_whole", "base", "count", "end", "sealed", "tail")
+    `last_seq` is None where nobody can tell any more. `clean`: no line is left with a part of it.
+    """
 
-    def __init__(self, directory: str, base: int) -> None:
-        self.base = base
-        self.sealed = False
-        self._raw = self._idx = -1
-        self._raw = os.open(raw_path(directory, base), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            self._idx = os.open(idx_path(directory, base), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            if not os.path.exists(raw_path(directory, base)):
-                raise  # evicted just now; else the index was lost, and the bytes are read without it
-        self.measure()
+    __slots__ = ("clean", "first_seq", "last_seq", "start", "stop")
 
-    def __del__(self) -> None:
-        for fd in (self._raw, self._idx):
-            if fd >= 0:
-                os.close(fd)
+    def __init__(self, start: int, stop: int, first_seq: int, last_seq: int | None, clean: bool) -> None:
+        self.start = start
+        self.stop = stop
+        self.first_seq = first_seq
+        self.last_seq = last_seq
+        self.clean = clean
 
-    def measure(self) -> None:
-        """See how far the segment reaches now. `count` includes the record made up for a torn tail."""
-        found = os.fstat(self._raw)
-        raw_end = self.base + found.st_size
-        whole = os.fstat(self._idx).st_size // RECORD_SIZE if self._idx >= 0 else 0
-        last = None
-        while whole:
-            last = unpack(self.base, os.pread(self._idx, RECORD_SIZE, (whole - 1) * RECORD_SIZE))
-            if last.length and last.offset < raw_end:
-                break
-            whole -= 1
-            last = None
-        self.tail: Record | None = None
-        self._whole = self.count = whole
-        self.end = min(last.end, raw_end) if last else self.base
-        if raw_end > self.end and time.time_ns() - found.st_mtime_ns > TORN_AFTER_NS:
-            line = last.line + self.newlines(last.offset, self.end) if last else 0
-            self.tail = Record(self.end, raw_end - self.end, RECOVERED, line, found.st_mtime_ns, 0)
-            self.count += 1
-            self.end = raw_end
-
-    def record(self, number: int) -> Record:
-        """The record `number`, from 0, of `count`."""
-        if number >= self._whole:
-            assert self.tail is not None
-            return self.tail
-        return unpack(self.base, os.pread(self._idx, RECORD_SIZE, number * RECORD_SIZE))
-
-    def records(self, number: int) -> Iterator[Record]:
-        """The records from `number` on."""
-        while number < self._whole:
-            wanted = min(_RECORDS_AT_ONCE, self._whole - number)
-            data = os.pread(self._idx, wanted * RECORD_SIZE, number * RECORD_SIZE)
-            yield from unpack_many(self.base, data)
-            number += wanted
-        if self.tail is not None:
-            yield self.tail
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from the absolute `offset`, never beyond what was measured."""
-        return os.pread(self._raw, max(0, min(size, self.end - offset)), offset - self.base)
-
-    def newlines(self, start: int, stop: int) -> int:
-        """How many newlines are between two absolute offsets."""
-        total = 0
-        while start < stop:
-            block = os.pread(self._raw, min(BLOCK, stop - start), start - self.base)
-            if not block:
-                break
-            total += block.count(b"\n")
-            start += len(block)
-        return total
-
-    def at_offset(self, offset: int) -> int:
-        """The number of the last record that begins at or before `offset`."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.record(middle).offset <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return max(0, low - 1)
-
-    def before_line(self, line: int) -> int:
-        """The number of the last record with fewer than `line` newlines before it: `line` begins in or behind it."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.record(middle).line < line:
-                low = middle + 1
-            else:
-                high = middle
-        return max(0, low - 1)
+    @property
+    def lines(self) -> int:
+        """How many whole lines are known to be missing."""
+        return 0 if self.last_seq is None else max(0, self.last_seq - self.first_seq + 1)
 
 
 class StreamReader:
@@ -218,13 +126,52 @@ class StreamReader:
         known = self._heads.get(base)
         if known is None:
             segment = self.segment(base)
-            if not segment.count:
-                return (0, 0)
+            if not segment.count:  # its bytes are gone: what comes behind it knows its line
+                later = [other for other in self.bases if other > base]
+                return self.head(later[0]) if later else (self.end_line, 0)
             record = segment.record(0)
             known = (record.line, record.flags)
             if not segment.tail:
                 self._heads[base] = known
         return known
+
+    def holes(self, start: int, stop: int) -> list[Hole]:
+        """The bytes between two offsets that were stored and are not there any more, oldest first."""
+        found: list[Hole] = []
+        listed = bases(self.directory)
+        for number, base in enumerate(listed):
+            following = listed[number + 1] if number + 1 < len(listed) else None
+            if following is not None and following <= start:
+                continue
+            if base > stop or (base == stop and following is not None):
+                break
+            try:
+                if following is not None and raw_size(self.directory, base) + base >= following:
+                    continue
+                segment = self.segment(base)
+                until = segment.promised() if following is None else following
+                if segment.end < until:
+                    found.append(self._hole(segment, until, following))
+            except FileNotFoundError:  # evicted just now
+                continue
+        return found
+
+    def _hole(self, segment: Segment, until: int, following: int | None) -> Hole:
+        begins = segment.end
+        line, whole = self._place(segment)
+        if following is None:
+            return Hole(begins, until, line + 1, None, whole)
+        after, flags = self.head(following)
+        return Hole(begins, until, line + (1 if whole else 2), after, whole and not flags & CONTINUED)
+
+    def _place(self, segment: Segment) -> tuple[int, bool]:
+        """Newlines before the segment's end, and whether a line begins there."""
+        if segment.count:
+            newest = segment.record(segment.count - 1)
+            line = newest.line + segment.newlines(newest.offset, segment.end)
+            return line, segment.read(segment.end - 1, 1) == b"\n"
+        earlier = [base for base in self.bases if base < segment.base]
+        return self._place(self.segment(earlier[-1])) if earlier else (self.first_line, True)
 
     def holding(self, offset: int) -> Segment | None:
         """The segment that holds `offset`, or the next one if its own was evicted; None beyond the end."""
@@ -273,11 +220,14 @@ class StreamReader:
         segment = self.segment(self.bases[max(0, low - 1)])
         if self.head(segment.base)[0] == line:
             return (line, segment.base)
-        record = segment.record(segment.before_line(line))
-        missing = line - record.line
-        offset = record.offset
+        number = segment.before_line(line)
+        record = segment.record(number)
+        if segment.linked(number):
+            offset, missing = record.offset, line - record.line
+        else:  # the index is damaged here: count the bytes
+            offset, missing = segment.base, line - self.head(segment.base)[0]
         while True:
-            block = segment.read(offset, min(BLOCK, record.length + BLOCK))
+            block = segment.read(offset, BLOCK)
             if not block:
                 return (line, segment.end)
             have = block.count(b"\n")

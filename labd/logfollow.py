@@ -93,7 +93,7 @@ def _lines(asked: Query) -> Iterator[Line | Event | Note | bytes]:
 def _fresh(asked: Query, cursor: _Cursor, *, quiet: bool) -> Iterator[Line]:
     """The lines to show now, the unfinished one only when it is its turn."""
     cursor.held_back = False
-    for line in asked.reader.lines(cursor.seq):
+    for line in asked.flagged(asked.reader.lines(cursor.seq)):
         if line.partial:
             cursor.held_back = asked.pending and not asked.raw and line.length > cursor.told
             if not cursor.held_back or not (quiet or cursor.told < 0):

@@ -5,13 +5,15 @@ Selectors narrow each other down: `--since`, `--from/--to`, `--since-boot` choos
 `--tail` keeps the last of what is left. Without any of the choosing ones it is the last 200. Light.
 
 `--since N` gives what came after line N. Where line N was shown unfinished (or is written `N*`) and has grown since,
-it comes again, whole: no line is ever lost to who asks with the last number that he saw.
+it comes again, whole: no line is ever lost to who asks with the last number that he saw. `N+BYTES` says how much of
+line N was seen (its newline counts as one): then it comes again once for each time that it has grown.
 """
 
 from __future__ import annotations
 
 from labd.errors import LabdError, Usage
 from labd.journal_read import LINE_MAX, Event, Line, Reader
+from labd.logfacts import Facts, Note
 from labd.logshown import Shown
 from labd.logtext import as_data, as_text, event_text
 
@@ -19,43 +21,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from labd.journal_seams import Seam
     from labd.loggrep import Pattern
 
 #: How many lines are shown when no selector says otherwise.
 DEFAULT_TAIL = 200
 
-__all__ = ["DEFAULT_TAIL", "Facts", "Note", "Query", "as_data", "as_text", "parse_since", "query"]
-
-
-class Note:
-    """Something to tell beside the answer, on stderr."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-class Facts:
-    """What the journal held and what was taken of it; `matched`, `shown`, `gaps` are final once all was iterated."""
-
-    __slots__ = ("boot", "captured", "cursor_beyond", "end_offset", "exists", "first_offset", "first_seq", "gaps",
-                 "last_seq", "last_wall_ns", "matched", "partial", "shown", "start_seq", "stop_seq")  # fmt: skip
-
-    def __init__(self, reader: Reader) -> None:
-        self.exists = reader.exists
-        self.captured = reader.captured
-        self.first_seq = reader.first_seq
-        self.last_seq = reader.last_seq
-        self.partial = reader.partial and reader.captured
-        self.first_offset = reader.first_offset
-        self.end_offset = reader.end_offset
-        self.last_wall_ns = reader.last_wall_ns
-        self.start_seq = self.first_seq
-        self.stop_seq = self.last_seq
-        self.boot: str | None = None
-        self.cursor_beyond = False
-        self.matched = self.shown = self.gaps = 0
+__all__ = [
+    "DEFAULT_TAIL",
+    "Facts",
+    "Line",
+    "Note",
+    "Query",
+    "as_data",
+    "as_text",
+    "parse_cursor",
+    "parse_since",
+    "query",
+]
 
 
 def query(
@@ -98,17 +81,29 @@ def query(
         asked.pattern_text = grep
     asked.events, asked.raw, asked.pending = events, raw, pending
     asked.wait = wait if follow else None
-    asked.select(tail, None if since is None else parse_since(since), frm, to, since_boot)
+    asked.select(tail, None if since is None else parse_cursor(since), frm, to, since_boot)
     return asked
 
 
 def parse_since(word: int | str) -> tuple[int, bool]:
-    """(seq, whether it was unfinished when seen) of `12`, `12*`, `#12*`. Raises Usage."""
-    text = str(word).strip().removeprefix("#")
-    number = text.removesuffix("*")
-    if not (number.isascii() and number.isdigit()):
-        raise Usage(f"--since takes the number of the last line you saw, not {str(word)!r}", hint="--since 1840")
-    return int(number), text.endswith("*")
+    """(seq, whether it was unfinished when seen) of `12`, `12*`, `#12*`, `12+30`. Raises Usage."""
+    seq, seen = parse_cursor(word)
+    return seq, seen is not None
+
+
+def parse_cursor(word: int | str) -> tuple[int, int | None]:
+    """(seq, how many bytes of it were seen) of `12` (None), `12*` (0: some), `12+30`, each also with `#`.
+
+    Raises Usage.
+    """
+    text = str(word).removeprefix("#")
+    number, plus, seen = text.partition("+")
+    star = number.endswith("*") and not plus
+    number = number.removesuffix("*") if star else number
+    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in ([number, seen] if plus else [number])):
+        raise Usage(f"--since takes the number of the last line you saw, not {str(word)!r}",
+                    hint="labd serial log --since 1840")  # fmt: skip
+    return int(number), int(seen) if plus else 0 if star else None
 
 
 class Query:
@@ -134,11 +129,12 @@ class Query:
         self.events_shown = 0
         self.boot_seq = 0
         self.asked_first: int | None = None
+        self.last_seen: tuple[int, int, bool] | None = None
 
     # -- choosing -----------------------------------------------------------------------------------------------
 
     def select(
-        self, tail: int | None, since: tuple[int, bool] | None, frm: int | None, to: int | None, since_boot: bool
+        self, tail: int | None, since: tuple[int, int | None] | None, frm: int | None, to: int | None, since_boot: bool
     ) -> None:
         """Turn the selectors into a first and a last line, and the offsets between which events are shown."""
         facts = self.facts
@@ -160,9 +156,9 @@ class Query:
             tail, self.limited_by_default = DEFAULT_TAIL, True
         self.tail = tail or None
         if self.pattern is None:
-            facts.matched = max(0, last - first + 1)
+            facts.matched = max(0, last - first + 1 - facts.missing(first, last))
             if self.tail is not None:
-                first = max(first, last - self.tail + 1)
+                first = max(first, facts.back(last, self.tail))
         facts.start_seq, facts.stop_seq = first, last
         if self.events:
             self._select_events(to)
@@ -179,17 +175,20 @@ class Query:
         if to is not None and facts.stop_seq < facts.last_seq:
             self._events_to = reader.locate(facts.stop_seq + 1)[1] - 1
 
-    def _after(self, seq: int, starred: bool) -> int:
-        """The first line for who has seen line `seq`."""
+    def _after(self, seq: int, seen: int | None) -> int:
+        """The first line for who has seen line `seq`, and `seen` bytes of it."""
         facts = self.facts
         facts.cursor_beyond = seq > facts.last_seq
-        seen = self.shown_before.length(seq)
-        if seq > facts.last_seq or seq < facts.first_seq or (seen is None and not starred):
+        known = seen or self.shown_before.length(seq)
+        if seq > facts.last_seq or seq < facts.first_seq or (known is None and seen is None):
             return seq + 1
         line = next(self.reader.lines(seq, seq), None)
-        if line is None or (line.partial and seen is not None and line.length <= seen):
+        if line is None:
             return seq + 1
-        return seq
+        whole_seen = line.length + 1 if not line.partial else line.length
+        if seen:
+            return seq + 1 if whole_seen <= seen else seq
+        return seq + 1 if line.partial and known is not None and line.length <= known else seq
 
     def _boot(self) -> int:
         from labd.logboot import last_boot
@@ -211,19 +210,28 @@ class Query:
 
             yield from follow(self)
 
-    def notes(self, name: str = "the interface", *, watch: str = "labd serial watch", live: bool = False) -> list[str]:
+    def notes(
+        self,
+        name: str = "the interface",
+        *,
+        watch: str = "labd serial watch",
+        live: bool = False,
+        failing: str | None = None,
+    ) -> list[str]:
         """What to tell beside the answer, once it was iterated: what was left out or lost, or why there is nothing.
 
-        `name` is the interface, `watch` the command that starts its capture, `live` whether that runs.
+        `name` is the interface, `watch` the command that starts its capture, `live` whether that runs, `failing` why
+        its journal can't be written now.
         """
-        from labd.logexplain import notes, why_empty
+        from labd.logexplain import losses, notes, why_empty
 
+        lost = losses(self, name, failing)
         if self.facts.shown or self.events_shown:
-            return notes(self)
-        return [why_empty(self, name, watch, live)]
+            return notes(self) + lost
+        return [why_empty(self, name, watch, live), *lost]
 
     def _now(self) -> Iterator[Line | Event | bytes]:
-        lines = self._lines()
+        lines = self.flagged(self._lines())
         if self.raw:
             yield from self._raw_bytes(lines)
         elif self.events:
@@ -237,8 +245,24 @@ class Query:
         """Note that a line is being shown."""
         self.facts.shown += 1
         self.facts.gaps += line.gap
+        self.last_seen = (line.seq, line.length + (not line.partial), line.partial)
         if line.partial:
             self.shown_before.remember(line.seq, line.length)
+
+    def flagged(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """The lines, those with an interruption inside marked as such."""
+        seams: list[Seam] | None = None
+        at = 0
+        for line in lines:
+            if seams is None:
+                seams = self.reader.seams(line.offset + 1)
+            while at < len(seams) and seams[at].rx <= line.offset:
+                at += 1
+            for seam in seams[at:] if at < len(seams) else ():
+                if seam.since >= line.end:
+                    break
+                line.gap = line.gap or seam.within(line.offset, line.end)
+            yield line
 
     def _lines(self) -> Iterator[Line]:
         facts = self.facts
@@ -270,9 +294,11 @@ class Query:
                 continue
             cut = block.rfind(b"\n") + 1
             if cut and not pattern.maybe(block[:cut]):
-                seq, at = seq + block.count(b"\n", 0, cut), at + cut
+                passed = block.count(b"\n", 0, cut)
+                seq, at, facts.looked = seq + passed, at + cut, facts.looked + passed
                 continue
             for line in reader.walk(seq, at, stop=at + cut if cut else None, to_seq=None if cut else seq):
+                facts.looked += 1
                 if self.line_matches(line):
                     facts.matched += 1
                     yield line
@@ -283,16 +309,16 @@ class Query:
         pattern = self.pattern
         if pattern is None or pattern.matches_raw(line.raw, partial=line.partial):
             return True
-        if line.length <= len(line.raw):
-            return False
         from labd.loggrep import OVERLAP
 
-        stop = line.offset + line.length
+        stop = line.offset + line.skipped
         step = LINE_MAX - OVERLAP
-        return any(
-            pattern.matches_raw(self.reader.bytes(start, min(start + LINE_MAX, stop)))
-            for start in range(line.offset + step, stop, step)
-        )
+        for start in range(line.offset, stop, step):
+            piece = self.reader.bytes(start, min(start + LINE_MAX, line.offset + line.length))
+            if pattern.matches_raw(piece):
+                line.raw, line.skipped = piece, start - line.offset  # what is shown is what was found
+                return True
+        return False
 
     def merged(self, lines: Iterator[Line]) -> Iterator[Line | Event]:
         """Each event before the first line that began after it, so behind the line it happened in."""
@@ -328,7 +354,10 @@ class Query:
             return
         start = reader.locate(facts.start_seq)[1]
         end = facts.end_offset if facts.stop_seq >= facts.last_seq else reader.locate(facts.stop_seq + 1)[1]
-        facts.shown = facts.stop_seq - facts.start_seq + 1
+        facts.shown = min(facts.matched, self.tail or facts.matched)
+        facts.gaps = sum(seam.within(start, end) for seam in reader.seams(start + 1))
+        if facts.stop_seq == facts.last_seq:
+            self.last_seen = (facts.last_seq, end - reader.locate(facts.last_seq)[1], facts.partial)
         if facts.partial and facts.stop_seq == facts.last_seq:
             self.shown_before.remember(facts.last_seq, facts.end_offset - reader.locate(facts.last_seq)[1])
         yield from (data for _, data in reader.chunks(start, end))

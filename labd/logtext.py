@@ -29,10 +29,27 @@ def stamp(wall_ns: int) -> str:
 
 
 def line_text(line: Line, encoding: str = "utf-8") -> str:
-    """The line's text for people; of a line that was cut it says so."""
-    cut = line.length > len(line.raw)
-    text = plain(line.raw, encoding, partial=line.partial or cut)
-    return f"{text} […{line.length} bytes in all; --raw has them]" if cut else text
+    """The line's text for people. Of a line that was cut it is what stands behind its last carriage return, which is
+    all that a terminal would show; where that was cut, too, it says so."""
+    skipped, behind = line.skipped, line.length - line.skipped - len(line.raw)
+    if skipped <= 0 and behind <= 0:
+        return plain(line.raw, encoding, partial=line.partial)
+    raw = line.raw.rstrip(b"\r")
+    newest = raw.rfind(b"\r") + 1
+    text = plain(raw[newest:] if newest else _whole_characters(raw), encoding, partial=line.partial or behind > 0)
+    if newest and behind <= 0:
+        return text
+    if behind > 0:
+        return f"[{skipped} bytes…] {text} […{behind} bytes; --raw has all {line.length}]"
+    return f"[the end of {line.length} bytes; --raw has all] {text}"
+
+
+def _whole_characters(raw: bytes) -> bytes:
+    """Without the rest of a UTF-8 character that was cut."""
+    at = 0
+    while at < min(3, len(raw)) and raw[at] & 0xC0 == 0x80:
+        at += 1
+    return raw[at:]
 
 
 def as_text(item: "Line | Event", *, color: bool = False, encoding: str = "utf-8") -> str:

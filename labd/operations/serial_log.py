@@ -40,9 +40,14 @@ def read_log(call: Call, args: Args) -> Iterator[dict[str, Any] | bytes]:
 
 
 def _items(call: Call, found: logquery.Query, target: str, line: dict[str, Any]) -> Iterator[dict[str, Any] | bytes]:
-    live = _live(call, target, line["name"])
-    if found.wait is not None and not live:
-        call.note(f"{target}.{line['name']} is not being captured: nothing comes before labd serial watch {target}")
+    name = f"{target}.{line['name']}"
+    watch = f"labd {call.lab_words()}serial watch {target}"
+    row = _row(call, target, line["name"])
+    failing = row.get("failing") if row else None
+    if found.wait is not None and row is None:
+        call.note(f"{name} is not being captured: nothing comes before {watch}")
+    if found.wait is not None and failing:
+        call.note(f"bytes are missing: the journal of {name} can't be written just now ({failing})")
     for item in found:
         if isinstance(item, logquery.Note):
             call.note(item.text)
@@ -53,15 +58,15 @@ def _items(call: Call, found: logquery.Query, target: str, line: dict[str, Any])
         else:
             yield encode(logquery.as_text(item, color=call.color, encoding=line["encoding"]) + "\n")
     call.flush()
-    for text in found.notes(f"{target}.{line['name']}", watch=f"labd serial watch {target}", live=live):
+    for text in found.notes(name, watch=watch, live=row is not None, failing=failing):
         call.note(text)
 
 
-def _live(call: Call, target: str, name: str) -> bool:
-    """Whether the interface is being captured right now."""
+def _row(call: Call, target: str, name: str) -> dict[str, Any] | None:
+    """The interface's state, if it is being captured right now."""
     if call.bench is None:
-        return False
-    return any(row["name"] == name for row in call.bench.status(call.lab_path, target))
+        return None
+    return next((row for row in call.bench.status(call.lab_path, target) if row["name"] == name), None)
 
 
 SERIAL_LOG = Operation(
@@ -83,7 +88,8 @@ SERIAL_LOG = Operation(
         ),
         Param(
             "since",
-            "what came after line N, the last you saw; a line that was unfinished then comes again, whole",
+            "what came after line N, the last you saw; line N itself may come again, until you move on, if it was "
+            "shown unfinished; N+BYTES, as notes give it, is exact",
             flags=("--since",),
             metavar="N",
         ),
@@ -120,7 +126,9 @@ SERIAL_LOG = Operation(
     handler=read_log,
     doc="Reads the journal on disk, so it works during capture, after serial stop, and with the daemon down. Without "
     "a selector it shows the last 200 lines. Each line has a number that never changes; * marks the one that is still "
-    "unfinished. To poll, remember the last number and ask for what came --since.",
+    "unfinished. To poll, remember the last number and ask for what came --since. No line is ever lost that way, but "
+    "one that was shown unfinished may be repeated until you ask with a higher number; a note then gives the exact "
+    "cursor, like next: --since 1840+17 (17 bytes of line 1840 were seen).",
     examples=(
         ("labd serial log pico --tail 50", "the last 50 lines"),
         ("labd serial log pico --since 1840", "only what is new after line 1840"),

@@ -128,6 +128,44 @@ def test_polling_with_the_last_number_sees_every_byte_exactly_as_it_ends_up(tmp_
     assert seen == {n + 1: f"line {n} with words" for n in range(60)}
 
 
+def test_an_exact_cursor_shows_a_line_once_for_each_time_that_it_has_grown(board: Board) -> None:
+    assert told(board, since=5) == "next: --since 6+3 (#6 is unfinished and comes again once it has grown)"
+    assert ask(board, since="6+3") == []
+    board.says(b"pri")
+    assert ask(board, since="6+3") == ["#6* => pri"]
+    assert told(board, since="6+3").startswith("next: --since 6+6 ")
+    assert ask(board, since="#6+6") == [], "also when the number alone would bring it again"
+    board.says(b"\n")
+    assert ask(board, since="6+6") == ["#6 => pri"]
+    assert told(board, since="6+6") == "next: --since 6+7 (#6 is whole now)"
+    assert ask(board, since="6+7") == []
+    board.says(b"seven\n")
+    assert ask(board, since="6+7") == ["#7 seven"] and told(board, since="6+7") == ""
+
+
+def test_a_poller_that_follows_the_cursor_gets_each_state_once(tmp_path: Path) -> None:
+    board = Board(tmp_path / "journal")
+    cursor, seen = "0", []
+    for piece in (b"=> ", b"", b"he", b"lp\r\n", b"", b"text\r\n=> ", b""):
+        if piece:
+            board.says(piece)
+        seen += ask(board, since=cursor)
+        note = told(board, since=cursor)
+        if note.startswith("next: --since "):
+            cursor = note.split()[2]
+    assert seen == ["#1* => ", "#1* => he", "#1 => help", "#2 text", "#3* => "]
+
+
+def test_a_slow_poller_loses_no_line_to_a_busy_one(board: Board) -> None:
+    assert ask(board)[-1] == "#6* => "
+    board.says(b"panic\n")
+    for number in range(2000):
+        board.says(b"%d" % number)
+        ask(board, tail=1)
+        board.says(b"\n")
+    assert ask(board, since=6, to=7) == ["#6 => panic", "#7 0"]
+
+
 def test_the_memory_of_unfinished_lines_stays_small_and_may_be_read_only(board: Board) -> None:
     for number in range(1000):
         board.says(b"%d" % number)
@@ -205,9 +243,30 @@ def test_a_line_that_is_too_long_is_cut_and_says_so_and_is_still_searched_whole(
     board.says(b"x" * 300_000, b"needle", b"y" * 300_000 + b"\n")
     (line,) = logquery.query(board.directory)
     assert isinstance(line, Line)
-    assert as_text(line).endswith("x […600006 bytes in all; --raw has them]")
+    assert as_text(line).split("] ", 1)[1].startswith("#1 [the end of 600006 bytes; --raw has all] yyyy")
     assert as_data(line)["length"] == 600_006
-    assert len(ask(board, grep="needle")) == len(ask(board, grep="n.?edle")) == 1
+    for pattern in ("needle", "n.?edle"):
+        (found,) = ask(board, grep=pattern)
+        assert "needle" in found and "bytes…] x" in found, "what was found is shown"
+    (found,) = ask(board, grep="yy$")
+    assert "the end of" in found
+
+
+def test_of_an_endless_progress_bar_the_newest_state_is_shown(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    for percent in range(20_000):
+        board.says(b"\rdone %d of 20000" % percent)
+    assert ask(board) == ["#1* done 19999 of 20000"]
+    assert ask(board, grep="19999") == ["#1* done 19999 of 20000"]
+    board.says(b"\r\n")
+    assert ask(board) == ["#1 done 19999 of 20000"]
+
+
+def test_an_over_long_line_is_cut_between_characters(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    board.says("€".encode() * 30_000 + b"\n")
+    (found,) = ask(board)
+    assert "\\x" not in found and found.endswith("€€")
 
 
 def test_missing_bytes_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +278,7 @@ def test_missing_bytes_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     board.says(b"two\n")
     disk.room = None
     board.says(b"three\n")
-    assert "bytes are missing in or before 1 of these lines" in told(board)
+    assert "bytes are missing, or may be, in or before 1 of these lines" in told(board)
     assert ask(board, events=True)[1] == "-- overrun: 4 bytes lost at offset 4 (No space left on device)"
 
 
@@ -246,7 +305,7 @@ def test_evicted_lines_are_told(tmp_path: Path) -> None:
     assert "no longer kept" in told(board, since=3)
 
 
-@pytest.mark.parametrize("since", ["", "x", "-1", "1.5", "3**", "²"])
+@pytest.mark.parametrize("since", ["", "x", "-1", "1.5", "3**", "²", "3+", "+3", "3*+4", "3+4*", " 3", "1_0", "9" * 30])
 def test_a_cursor_that_is_no_number_is_a_usage_error(board: Board, since: str) -> None:
     with pytest.raises(Usage, match="--since takes the number"):
         ask(board, since=since)
