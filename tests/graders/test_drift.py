@@ -147,6 +147,9 @@ def test_a_program_without_a_table_is_one_problem(program):
 @pytest.mark.parametrize(
     ("when", "told"),
     [('[operation == "serial ad"]', "no command 'serial ad'"), ('[operation in ("doctor", "nix")]', "no command 'nix'"),
+     ("[operation == 'serial ad']", "no command 'serial ad'"),
+     ('[effect == "confg"]', "no effect 'confg'; did you mean config?"),
+     ('[decision in ("permited", "refused")]', "no decision 'permited'; did you mean permitted?"),
      ('[line ~ "--buad"]', "no flag --buad"), ('[argv has "--nix"]', "no flag --nix")],
 )  # fmt: skip
 def test_a_predicate_that_could_never_be_true_is_told(program, when, told):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graders.argv_records import Invocation
-from graders.when import WhenError, compile_when
+from graders.when import WhenError, compared, compile_when
 
 
 def ran(line, **more):
@@ -73,3 +73,16 @@ def test_any_text_is_a_predicate_or_a_when_error(text):
         compile_when(text)([ADD])
     except WhenError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[operation == 'a b' and code == 0]", [("operation", "a b"), ("code", 0)]),
+        ('not [operation in ("a", "b")] then [effect != "config"]',
+         [("operation", "a"), ("operation", "b"), ("effect", "config")]),
+        ('[line ~ "x" and argv has "y"] or [target in ("t", none)]', [("target", "t")]),
+    ],
+)  # fmt: skip
+def test_what_a_predicate_compares_can_be_read_off(text, found):
+    assert compared(text) == found

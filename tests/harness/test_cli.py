@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli
+from harness import cli, data
 from tests.harness.conftest import DEADLINE_S, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -175,3 +175,62 @@ def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
     ended = subprocess.run(["/bin/sh", "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
                            capture_output=True, timeout=DEADLINE_S, check=False)  # fmt: skip
     assert (len(ended.stdout), ended.stderr) == (10, b"")
+
+
+def test_a_full_disk_ends_a_run_with_its_path_and_the_way_to_go_on(
+    subject: Path, inside: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", str(tmp_path / "runs" / "x"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("harness.bundle.Bundle.finish", full)
+        told = inside("run", "--agent", "noop", "--scenario", "C2,C5")
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert told.code == 1
+    assert f"{tmp_path}/runs/x: No space left on device" in told.err
+    assert f"labd-eval run --resume runs/{directory.name}" in told.err
+    assert "Traceback" not in told.err
+    assert inside("run", "--resume", directory.name).code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('operation == "target add"', 'operation == "target ad"', "no command 'target ad'"),
+        ('"labd target add pico",', '"labd target ad pico",', "no such command"),
+        ("Enter all of that", "Use target add for that", "is a word of the tool"),
+        ("{nonce} at", "{nonse} at", "unknown placeholder"),
+    ],
+)
+def test_a_run_does_not_start_when_its_scenarios_fail_the_exams_own_check(
+    inside: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, says: str
+) -> None:
+    from harness import scenario
+
+    text = (scenario.scenarios_dir() / "c1.toml").read_text()
+    assert old in text
+    place = tmp_path / "own"
+    place.mkdir()
+    (place / "c1.toml").write_text(text.replace(old, new))
+    monkeypatch.setattr(scenario, "scenarios_dir", lambda subject="labd": place)
+    told = inside("run", "--agent", "noop")
+    assert (told.code, told.out) == (1, "")
+    assert says in told.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_program_is_asked_once_for_one_build_within_a_run(
+    subject: Path, inside: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness import soundness
+
+    asked: list[object] = []
+    monkeypatch.setattr(data, "hashes", lambda: {"labd": "0", "loopback": "0"})
+    monkeypatch.setattr(soundness, "live", lambda chosen, **_: asked.append(chosen) or [])
+    inside("run", "--agent", "noop", "--scenario", "C2")
+    inside("run", "--resume", "latest")
+    assert len(asked) == 1
+    monkeypatch.setattr(soundness, "key", lambda chosen: "another build")
+    inside("run", "--resume", "latest")
+    assert len(asked) == 2

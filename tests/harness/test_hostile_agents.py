@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import agents, files, grading, sandbox
+from harness import agents, execute, files, grading, sandbox
 from harness.bundle import Bundle
 from harness.scenario import Step
 from harness.trial import Order, conduct
@@ -79,3 +79,17 @@ def test_output_without_end_costs_its_time_and_not_our_memory(
     verdict, trial, bundle = judged(tmp_path, "yes", timeout_s=1.0)
     assert (verdict, trial["ended_by"]) == ("fail", "time_limit")
     assert (bundle / "calls.jsonl").stat().st_size < 10_000
+
+
+@pytest.mark.skipif(not execute._marking(1), reason="no prlimit here: only sessions and the environment tell")
+def test_a_process_with_a_session_and_an_environment_of_its_own_does_not_survive(subject: Path, tmp_path: Path) -> None:
+    act = "env -i setsid -f /bin/sleep 600 <&- >&- 2>&-; echo done"
+    _, trial, _ = judged(tmp_path, ADD_PICO, act)
+    assert trial["left_running"] == ["/bin/sleep 600"]
+    assert trial["ended_by"] == "completed"
+
+
+def test_marks_of_two_sandboxes_differ_and_only_the_marked_process_is_found(tmp_path: Path) -> None:
+    one, two = (sandbox.Sandbox(tmp_path, "config", {}, {}, None, "") for _ in range(2))
+    assert one.mark != two.mark
+    assert execute.processes_of([], (), 0.0, one.mark) == []

@@ -181,6 +181,69 @@ def test_evidence_that_was_changed_afterwards_gives_no_verdict_on_the_agent(
     assert (found.verdict, name in found.reason) == ("harness_error", True)
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda trial: trial.pop("files"), "no hashes"),
+        (lambda trial: trial.update(files=[]), "no hashes"),
+        (lambda trial: trial["files"].pop("answer.txt"), "no hash of answer.txt"),
+        (lambda trial: trial["files"].pop("lab.after.toml"), "lab.after.toml is not of the trial"),
+        (lambda trial: trial.update(ended_by="completed", detail="x"), "the run's log"),
+        (lambda trial: trial.update(schema="labd-trial/0"), "schema"),
+        (lambda trial: trial.update(id="T1.cold.reference.2"), "another trial"),
+    ],
+)
+def test_a_trial_record_that_was_changed_is_a_harness_error_everywhere(
+    subject: Path, tmp_path: Path, change: Any, says: str
+) -> None:
+    directory, _ = run_all(tmp_path, [GOOD])
+    bundle = directory / "trials" / "T1.cold.reference.1"
+    trial = files.read_json(bundle / "trial.json")
+    change(trial)
+    files.write_json(bundle / "trial.json", trial)
+    _is_worth_nothing(directory, bundle, says)
+
+
+@pytest.mark.parametrize("garbage", ["", "{", "[]", "7", None])
+def test_a_trial_record_that_is_garbage_or_gone_leaves_no_pass_beside_it(
+    subject: Path, tmp_path: Path, garbage: str | None
+) -> None:
+    directory, found = run_all(tmp_path, [GOOD])
+    assert set(found.values()) == {"pass"}
+    bundle = directory / "trials" / "T1.cold.reference.1"
+    (bundle / "trial.json").unlink()
+    if garbage is not None:
+        (bundle / "trial.json").write_text(garbage)
+    _is_worth_nothing(directory, bundle, "")
+
+
+def _is_worth_nothing(directory: Path, bundle: Path, says: str) -> None:
+    (row,) = report.collect(directory)["trials"]  # before anybody grades again
+    assert (row["verdict"], row["valid"], says in row["reason"]) == ("harness_error", False, True)
+    found, changed = grading.grade(bundle)
+    assert (found.verdict, changed) == ("harness_error", True)
+    assert says in found.reason
+    kept = [json.loads(path.read_text())["verdict"] for path in (bundle / "grades").glob("*.json")]
+    assert kept == ["harness_error"]
+    assert report.collect(directory)["counts"] == {"harness_error": 1}
+    with run.resume(directory, [GOOD]) as held:
+        assert carry(held, [GOOD]) == {}
+
+
+def test_a_bundle_that_the_runs_log_does_not_know_is_not_of_the_run(subject: Path, tmp_path: Path) -> None:
+    directory, _ = run_all(tmp_path, [GOOD])
+    (directory / "log.jsonl").write_text("")
+    assert "log does not know it" in grading.judge(directory / "trials" / "T1.cold.reference.1").reason
+
+
+def test_a_log_that_a_crash_left_in_the_middle_of_a_line_is_gone_on_with(subject: Path, tmp_path: Path) -> None:
+    with run.create(tmp_path, [GOOD], agents.select(["noop"])) as held:
+        (held.directory / "log.jsonl").write_text('{"event": "sealed", "id": "T1.co')
+    with run.resume(held.directory, [GOOD]) as again:
+        assert carry(again, [GOOD])["T1.cold.noop.1"].verdict is not None
+    assert report.collect(held.directory)["counts"] == {"fail": 1}
+
+
 # -- runs ---------------------------------------------------------------------------------------------------------
 
 

@@ -294,3 +294,66 @@ def test_two_boards_of_one_name_are_refused(write):
 def test_a_board_of_an_unknown_mode_is_refused(write):
     with pytest.raises(ScenarioError, match=r"loopback\.mode: expected one of"):
         with_board(write, lambda text: text.replace('mode = "line"', 'mode = "lines"'))
+
+
+# -- mistakes that would otherwise show, if at all, in a verdict -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("the {nonce} one", "the {nonse} one", "goal: unknown placeholder {nonse}; did you mean nonce"),
+        ("labd target add {nonce}", "labd target add {nonse}", "reference[0]: unknown placeholder {nonse}"),
+        ("labd target add y", "labd target add {seq}", "controls.wrong_resource[0]: unknown placeholder {seq}"),
+        ("echo {nonce} >>", "echo {nonse} >>", "controls.hand_edit[0]: unknown placeholder {nonse}"),
+        ("equals = 9600", "equals = '{nonse}'", "grader.assert[0].equals: unknown placeholder {nonse}"),
+        ('until = "{home}/x"', 'until = "("', "reference[1].until: not a regular expression"),
+        ("within_s = 3", "within_s = -3", "reference[1].within_s: expected seconds from 0.1 to 86400, found -3"),
+        ("within_s = 3", "within_s = nan", "reference[1].within_s: expected seconds"),
+        ("within_s = 3", "within_s = 301", "reference[1].within_s: 301 s is longer than the trial's 300 s"),
+        ('tier = "t1"', 'tier = "t1"\ntimeout_s = 0', "timeout_s: expected seconds"),
+        ('tier = "t1"', 'tier = "t1"\ntimeout_s = inf', "timeout_s: expected seconds"),
+        ("expect_exit = 1", "expect_exit = 256", "reference[1].expect_exit: expected a whole number from 0 to 255"),
+        ("exits = [0, 1]", "exits = [-1]", "grader.exits[0]: expected a whole number from 0 to 255"),
+        ("equals = 9600", "count = -1", "grader.assert[0].count: expected a whole number"),
+        ('tier = "t1"', 'tier = "t1"\nseed = "../../etc/passwd"', "seed: '../../etc/passwd' is not in"),
+        ('tier = "t1"', 'tier = "t1"\nseed = "/etc/passwd"', "seed: '/etc/passwd' is not in"),
+        ("[controls]", "[[grader.answer]]\nmatches = '('\n[controls]", "grader.answer[0].matches: not a regular"),
+        ('"t1_config"', '"outcome"', "grader.type: outcome is for scenarios with [loopback]"),
+    ],
+)
+def test_a_mistake_that_nothing_else_would_show_is_told_when_it_is_loaded(write, old, new, told):
+    assert old in GOOD
+    assert told in problems(write(GOOD.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('target = "dut"', 'target = "dub"', "loopback.target: no 'dub' in labs/two-boards.toml; did you mean dut?"),
+        ('interface = "console"', 'interface = "consol"', "loopback.interface: dut has no 'consol'"),
+        ('"version"]', '{ target = "spar", matches = "x" }]', "loopback.expect.received[0].target: no 'spar'"),
+        ('"version"]', '"("]', "loopback.expect.received[0]: not a regular expression"),
+        ('"version"]', '"x"]\njournal = ["["]', "loopback.expect.journal[0]: not a regular expression"),
+        ('"version"]', '"x"]\nprinted = ["["]', "loopback.expect.printed[0]: not a regular expression"),
+        ('"version"]', '"x"]\nmay_receive = ["["]', "loopback.expect.may_receive[0]: not a regular expression"),
+        ('"version"]', '"x"]\nat_end = "close"', "loopback.expect.at_end: expected one of open, closed"),
+        ('"version"]', '"x {nonse}"]', "loopback.expect.received[0]: unknown placeholder {nonse}"),
+        ('{nonce2}', '{nonse2}', "loopback: unknown placeholder {nonse2}; did you mean nonce2"),
+        ('"spare.toml" = "duts/other.toml"', "", "labs/two-boards.toml has 'loopback:spare.toml', and there is"),
+        ('"duts/other.toml"', '"../../../etc/passwd"', "loopback.files: '../../../etc/passwd' is not in"),
+        ('"spare.toml"', '"../spare.toml"', "loopback.files: '../spare.toml' is no name for a file beside the lab"),
+        ('"spare.toml"', '"lab.toml"', "loopback.files: 'lab.toml' is no name"),
+    ],
+)
+def test_a_board_that_does_not_fit_its_lab_is_told_when_it_is_loaded(write, old, new, told):
+    assert old in BOARD
+    with pytest.raises(ScenarioError) as caught:
+        with_board(write, lambda text: text.replace(BOARD, BOARD.replace(old, new)))
+    assert told in "\n".join(caught.value.problems)
+
+
+def test_what_a_line_waits_for_has_its_placeholders_filled_when_it_is_run(write):
+    step = load(write(GOOD)).reference[1]
+    assert step.wanted({"home": "/h.e"}).search("at /h.e/x")
+    assert not step.wanted({"home": "/h.e"}).search("at /hie/x")
