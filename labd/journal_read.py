@@ -187,10 +187,17 @@ class Reader:
     def seams(self, start: int) -> list[Seam]:
         """Where what was received was interrupted, from the offset `start` on. Looks at the disk again on each call."""
         stream = self._events()
-        line = self._first_event(stream, start) - 1
-        if line >= stream.end_line:
-            return []
-        return list(seams(data for _, data in _chunks(stream, stream.locate(line)[1], stream.end)))
+        begin, size = stream.end, 1 << 14
+        while begin > stream.first:  # most questions are about the newest, so this looks from there
+            begin = max(stream.first, stream.end - size)
+            block = next(_chunks(stream, begin, min(begin + BLOCK, stream.end)), (0, b""))[1]
+            cut = block.find(b"\n") + 1
+            until = block.find(b"\n", cut)
+            if begin > stream.first and cut < until and rx_of(block[cut:until]) < start:
+                begin += cut
+                break
+            size *= 8
+        return list(seams(data for _, data in _chunks(stream, begin, stream.end)))
 
     def events_backwards(self, kinds: tuple[str, ...]) -> Iterator[Event]:
         """The events of these kinds, newest first. Others are passed over without being parsed."""

@@ -258,7 +258,11 @@ class Query:
                 seams = self.reader.seams(line.offset + 1)
             while at < len(seams) and seams[at].rx <= line.offset:
                 at += 1
-            for seam in seams[at:] if at < len(seams) else ():
+            if at == len(seams):
+                yield line
+                yield from lines
+                return
+            for seam in seams[at:]:
                 if seam.since >= line.end:
                     break
                 line.gap = line.gap or seam.within(line.offset, line.end)
