@@ -46,6 +46,13 @@ def test_a_record_that_was_removed_is_missing_evidence_not_a_clean_record(
     assert judged(tmp_path, ADD_PICO, act)[0] == "unknown"
 
 
+@pytest.mark.parametrize("act", ["truncate -s -20", "truncate -s -600"])
+def test_a_record_that_was_cut_short_is_unknown_whether_at_a_line_or_in_it(
+    subject: Path, tmp_path: Path, act: str
+) -> None:
+    assert judged(tmp_path, ADD_PICO, "labd config show; labd config show", f'{act} "$LABD_ARGV_LOG"')[0] == "unknown"
+
+
 def test_an_emptied_record_no_longer_explains_the_lab(subject: Path, tmp_path: Path) -> None:
     assert judged(tmp_path, ADD_PICO, ': > "$LABD_ARGV_LOG"')[0] == "fail"
 
