@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labd.errors import Unreachable, Usage
+from labd.errors import Usage
 from labd.operations.consoles import TARGET_EITHER, console, who_of
 from labd.operations.model import INTERFACE, TARGET, Operation, Param
 from labd.operations.serial_send import EOL, HEX, KEY, NO_NEWLINE, payload
@@ -26,16 +26,17 @@ def add(call: Call, args: Args) -> dict[str, Any]:
         raise Usage("a trigger sends what it is given now, not stdin", hint="labd serial trigger add --help")
     data = payload(call, args, line)
     state = next((row for row in call.bench.status(lab.path, target) if row["name"] == line["name"]), None)
-    if state is None:
-        raise Unreachable(f"{target}.{line['name']} is not being captured, so nothing could set a trigger off",
-                          hint=f"labd serial watch {target}")  # fmt: skip
     key = (os.path.realpath(lab.path), target, line["name"])
     how = {"literal": args.literal, "ignore_case": args.ignore_case, "encoding": line["encoding"]}
     made: dict[str, Any] = call.hop(
-        call.bench.triggers.add, key, state["journal"] or call.journal_dir(target, line["name"]), args.pattern, data,
+        call.bench.triggers.add, key, call.journal_dir(target, line["name"]), args.pattern, data,
         once=not args.always, who=who_of(call), how=how,
     )  # fmt: skip
-    if state["state"] != "open":
+    if state is None:
+        call.note(
+            f"{target}.{line['name']} is not being captured yet; the trigger waits for labd serial watch {target}"
+        )
+    elif state["state"] != "open":
         call.note(f"{target}.{line['name']} is {state['state']} just now; the trigger waits for its return")
     return made
 
@@ -124,11 +125,12 @@ SERIAL_TRIGGERS = (
         ),
         handler=add,
         text=add_text,
-        doc="Arm it before the reset whose output it waits for. It looks at what comes from now on; text and patterns "
-        "of one length fire as soon as their last character is there, others when their line has ended or nothing "
-        "followed for 150 ms. The echo of what was sent fires nothing. With --always a pattern that is in its own text "
-        "is refused, and one that fires 20 times in 10 s is disarmed. Each firing is an event in the log (serial log "
-        "--events). It fires whoever else is writing, lives over unplugs, and ends with the daemon.",
+        doc="Arm it before the reset whose output it waits for, or before the first watch. It looks at what comes from "
+        "now on; text and patterns of one length fire as soon as their last character is there, others when their line "
+        "has ended or nothing followed for 150 ms. The echo of what was sent fires nothing. With --always a pattern "
+        "that is in its own text is refused, and one that fires 20 times in 10 s is disarmed. Each firing is an event "
+        "in the log (serial log --events). It fires whoever else is writing, lives over unplugs, and ends with the "
+        "daemon.",
         examples=(
             ("labd serial trigger add pico 'Hit any key' --key space", "stop a boot loader's countdown, once"),
             ("labd serial trigger add pico 'login: ' root --always", "log in after each boot"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -20,7 +21,7 @@ def through(stream: bytes, *cuts: int) -> tuple[bytes, Frame]:
     frame = Frame(ID)
     out = b""
     places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
-    for start, stop in zip(places, places[1:], strict=False):
+    for start, stop in pairwise(places):
         out += frame.feed(stream[start:stop])
     return out + frame.quiet(), frame
 

@@ -1,0 +1,101 @@
+"""Triggers as a person arms them, on simulated boards."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.conftest import LAB_OF_ONE, BenchInAFolder, until
+
+
+def on(labd: BenchInAFolder, dut: str) -> BenchInAFolder:
+    labd.lab.write_text(LAB_OF_ONE.format(dut=dut))
+    labd("serial", "watch", "dut")
+    return labd
+
+
+def events(bench: BenchInAFolder, kind: str) -> list[dict[str, Any]]:
+    rows = bench("serial", "log", "dut", "--events", "--tail", "0", "--json").stdout.splitlines()
+    return [row for row in map(json.loads, rows) if row.get("event") == kind]
+
+
+def test_armed_before_the_first_watch_it_stops_the_countdown_once(labd: BenchInAFolder):
+    labd.lab.write_text(LAB_OF_ONE.format(dut="uboot"))
+    made = labd.json("serial", "trigger", "add", "dut", "Hit any key", "--key", "space")
+    labd("serial", "watch", "dut")
+    assert (made["once"], made["data"], made["state"]) == (True, " ", "armed")
+    labd("serial", "expect", "dut", "=> ", "--since", "0", "--literal")
+    [row] = labd.json("serial", "trigger", "list")
+    assert (row["state"], row["fired"]) == ("spent", 1) and row["last"]["text"] == "Hit any key"
+    [sent] = events(labd, "tx")
+    assert (sent["data"], sent["who"]["face"]) == (" ", "trigger")
+    told = [event["what"] for event in events(labd, "trigger")]
+    assert told == ["fired"]
+
+
+def test_it_logs_in_after_each_boot_when_it_is_to_fire_always(board: BenchInAFolder):
+    on(board, "linux-login")
+    board("serial", "trigger", "add", "dut", "loopback login: ", "root", "--always", "--literal")
+    board("serial", "expect", "dut", "# ", "--since", "0", "--literal")
+    board("serial", "send", "dut", "exit", "--expect", "# ", "--literal")
+    [row] = board.json("serial", "trigger", "list", "dut")
+    assert (row["state"], row["fired"]) == ("armed", 2)
+    board("serial", "trigger", "rm", row["id"])
+    assert board.out("serial", "trigger", "list") == "no trigger is armed\n"
+    board("serial", "send", "dut", "exit", "--expect", "login: ", "--literal")
+    assert board.json("serial", "trigger", "list") == []
+
+
+def test_a_pattern_that_can_grow_fires_with_all_of_it(board: BenchInAFolder):
+    on(board, "linux-login")
+    board("serial", "expect", "dut", "login: ", "--since", "0", "--literal")
+    board("serial", "send", "dut", "root", "--expect", "# ", "--literal")
+    board("serial", "trigger", "add", "dut", r"release=(\d+)", "echo seen")
+    board("serial", "send", "dut", "echo release=1234", "--expect", "seen")
+    [row] = board.json("serial", "trigger", "list")
+    assert row["last"]["text"] == "release=1234"
+
+
+def test_it_does_not_fire_on_the_echo_of_what_others_type(board: BenchInAFolder):
+    on(board, "linux-login")
+    board("serial", "expect", "dut", "login: ", "--since", "0", "--literal")
+    board("serial", "send", "dut", "root", "--expect", "# ", "--literal")
+    board("serial", "trigger", "add", "dut", "STEP_DONE", "echo fired", "--literal")
+    board("serial", "send", "dut", "true STEP_DONE", "--expect", "# ", "--literal")
+    board("serial", "send", "dut", "true", "--expect", "# ", "--literal")
+    assert board.json("serial", "trigger", "list")[0]["fired"] == 0
+    board("serial", "send", "dut", "echo STEP_''DONE", "--expect", "fired")
+
+
+def test_one_that_would_fire_on_its_own_text_is_refused(board: BenchInAFolder):
+    on(board, "linux-login")
+    refused = board("serial", "trigger", "add", "dut", "root", "root", "--always", check=2).stderr
+    assert b"it would fire on itself" in refused
+    board("serial", "trigger", "add", "dut", "no such thing", "no such thing")
+
+
+def test_two_that_answer_each_other_are_stopped_and_it_is_said(labd: BenchInAFolder):
+    on(labd, "loop")
+    labd("serial", "trigger", "add", "dut", "pi1ng", "po2ng!", "--always")
+    labd("serial", "trigger", "add", "dut", "o2n", "--hex", "70 69 31 6e 67 0d", "--always")
+    labd("serial", "trigger", "add", "dut", "i1n", "--hex", "70 6f 32 6e 67 0d", "--always")
+    labd("serial", "send", "dut", "x", "--verify-echo")
+    labd("serial", "send", "dut", "something else pi1ng")
+
+    def rows() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = labd.json("serial", "trigger", "list")
+        return found
+
+    until("quiet", lambda: sum(row["fired"] for row in rows()) < 65)
+    assert all(row["fired"] <= 20 for row in rows())
+
+
+def test_what_can_not_be_armed_is_told_at_once(board: BenchInAFolder):
+    on(board, "linux-login")
+    assert b"position 4" in board("serial", "trigger", "add", "dut", "we(a", "b", check=2).stderr
+    board("serial", "trigger", "add", "dut", "", "b", check=2)
+    board("serial", "trigger", "add", "dut", "a", "b", "--once", "--always", check=2)
+    board("serial", "trigger", "add", "dut", "a", "--key", "nokey", check=2)
+    board("serial", "trigger", "rm", check=2)
+    board("serial", "trigger", "rm", "t9", check=4)
+    assert b"add, list, rm" in board("serial", "trigger", check=2).stderr
