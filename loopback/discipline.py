@@ -17,7 +17,7 @@ ENDS = (0x0D, 0x0A)
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that the board's software gets to see: kind "line", "key", "intr" or "eof"."""
+    """One thing that the board's software gets to see: kind "line", "key", "raw", "intr" or "eof"."""
 
     kind: str
     data: bytes = b""
@@ -42,6 +42,8 @@ class Discipline:
             return b"", []
         if self.mode == "loop":
             return data, []
+        if self.mode == "raw":
+            return b"", [Event("raw", data)]
         if self.mode == "key":
             return b"", [Event("key", bytes([byte])) for byte in data]
         echo = bytearray()

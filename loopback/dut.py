@@ -11,15 +11,16 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from . import shell
+from . import shell, transfer
 from .discipline import Discipline, Event
-from .dutmodel import Act, After, Dut, Respond, State, Step
+from .dutmodel import Act, Dut, Respond, State, Step, XmodemSpec
 from .fifo import InputFifo
 from .flood import Flood
 from .kernel import Output
 from .memory import Memory
 from .record import Record
 from .template import Lookup, Template
+from .timers import Timers
 
 MAX_EVENTS = 4096
 ARRIVES_S = 0.05  # for the last bytes to arrive
@@ -209,9 +210,9 @@ class Board:
         self._record.add("state", state=state.name, boots=self.memory.boots)
         if state.mode != self._tty.mode:
             self._tty.reset()
-        if state.mode != "line":
+        if state.mode != "line" or state.xmodem:
             self._events = asyncio.Queue()
-        self._tty.mode, self._tty.echo = state.mode, state.echo
+        self._tty.mode, self._tty.echo = ("raw" if state.xmodem else state.mode), state.echo
         self._interrupt.clear()
         if self.memory.flood is not None:
             self._flood("stop")
@@ -232,26 +233,26 @@ class Board:
             self._interrupted()
         if state.then is not None:
             return state.then
+        if state.xmodem is not None:
+            return await self._transfer(state.xmodem)
         if state.countdown is not None:
             return await self._count_down(state)
         await self._print(state.prompt, self.memory.look)
         if state.flood is not None and state.flood.start:
             self._flood("start")
-        timers = [[self._clock() + after.ms / 1000, 0] for after in state.after]
-        entered = self._clock()
+        timers = Timers(state.after, self._clock())
         while True:
-            event = await self._next(state, timers, entered)
-            goto = await (self._fire(state, timers) if event is None else self._handle(state, event))
+            event = await self._next(timers)
+            goto = await (self._fire(timers) if event is None else self._handle(state, event))
             if goto is not None:
                 return goto
 
-    async def _next(self, state: State, timers: list[list[float]], entered: float) -> Event | None:
+    async def _next(self, timers: Timers) -> Event | None:
         """The next event, or None when a timer of `state.after` is due."""
         while True:
             if not self._events.empty():
                 return self._events.get_nowait()
-            due = [self._due(after, timer) for after, timer in zip(state.after, timers, strict=True)]
-            soonest = min((when for when in due if when is not None), default=None)
+            soonest = timers.soonest(self._touched)
             if soonest is not None and soonest <= self._clock():
                 return None
             try:
@@ -268,23 +269,20 @@ class Board:
         finally:
             self._fifo.listens = False
 
-    def _due(self, after: After, timer: list[float]) -> float | None:
-        if timer[1] and not after.repeat:
-            return None
-        return timer[0] if after.since == "enter" else max(timer[0], self._touched + after.ms / 1000)
-
-    async def _fire(self, state: State, timers: list[list[float]]) -> str | None:
-        now = self._clock()
-        for after, timer in zip(state.after, timers, strict=True):
-            due = self._due(after, timer)
-            if due is None or due > now:
-                continue
-            timer[1] += 1
-            timer[0] = now + after.ms / 1000
-            await self._print(after.print, self.memory.look_with({"n": int(timer[1])}))
+    async def _fire(self, timers: Timers) -> str | None:
+        for after, count in timers.fire(self._clock(), self._touched):
+            await self._print(after.print, self.memory.look_with({"n": count}))
             if (goto := self._act(after.act)) is not None:
                 return goto
         return None
+
+    async def _transfer(self, spec: XmodemSpec) -> str:
+        """Move a file by X-modem; returns the state that follows."""
+        look = self.memory.look
+        content = b"".join(data for step in spec.content for data in step.pieces(look, self.dut.encoded))
+        done, data = await transfer.run(spec, content, self._event, self._send, self._clock)
+        self.memory.transfer = transfer.facts(spec, done, data, self._record)
+        return spec.goto if done.result == "ok" else spec.failed
 
     async def _count_down(self, state: State) -> str:
         spec = state.countdown

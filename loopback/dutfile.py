@@ -61,6 +61,10 @@ A state: [states.NAME]
     line_ms      default for this state's replies
     [states.NAME.countdown]  seconds (number or text, such as "{env:bootdelay}"), text (printed each second with
                  {left}), tick_ms (default 1000), goto (when it reaches 0), interrupt (the state after any key)
+    [states.NAME.xmodem]     instead of answers, a file by X-modem: role ("receive", "send"), goto (the state after it),
+                 failed (after a failure), wait_ms (for the other side; default 3000), bad (the number of a block that
+                 fails once); to receive: crc (default true; false asks for checksums at once), to send: size (128,
+                 default, or 1024) and content (steps). It is in the record, kind "transfer"
     [states.NAME.flood]      line (with {n}, the number, {n:08d} zero-padded, and {t}, seconds since boot), rate
                  (lines a second; 0 = as fast as the line takes), start (default true), first (default 1)
     [[states.NAME.after]]    spontaneous output: ms without input, print, goto, reboot, wander_ms, stall_ms, repeat
@@ -104,7 +108,8 @@ Everything in milliseconds, bytes or counts takes a number, or a text of variabl
 Fields: {0}, {1}… and named groups of `match`; {line}, {word} (its first word); {name} of [variables]; {nonce}, which
 needs `--set nonce=…` unless it is in [variables]; {text:NAME}; {env:NAME}, {env:1} (the name is group 1), {env} (all,
 one NAME=value a line); {boots} (counts from 1), {uptime} (seconds since boot, two decimals), {kernel_time} (the same
-as in a kernel's log), {status}, {sent} (lines of the flood), {rate_now} (its rate). {{ and }} are braces.
+as in a kernel's log), {status}, {sent} (lines of the flood), {rate_now} (its rate); of the last transfer
+{file_bytes}, {file_sha256} (both without padding at the end), {retries}, {result}. {{ and }} are braces.
 A reboot counts `boots` up, forgets `set` and unsaved `setenv`, and starts over with the banner.
 """
 

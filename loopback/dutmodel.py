@@ -129,6 +129,20 @@ class Countdown:
 
 
 @dataclass(frozen=True)
+class XmodemSpec:
+    """A file transfer. `role` "receive" or "send"; `bad` are the numbers of blocks that fail once."""
+
+    role: str
+    crc: bool
+    size: int
+    wait_ms: int
+    bad: tuple[int, ...]
+    content: tuple[Step, ...]
+    goto: str
+    failed: str
+
+
+@dataclass(frozen=True)
 class FloodSpec:
     """Numbered lines without end."""
 
@@ -184,6 +198,7 @@ class State:
     line_ms: int
     poll_ms: int
     countdown: Countdown | None
+    xmodem: XmodemSpec | None
     flood: FloodSpec | None
     after: tuple[After, ...]
     respond: tuple[Respond, ...]

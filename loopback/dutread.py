@@ -17,13 +17,15 @@ from .dutmodel import (
     State,
     Step,
     Wires,
+    XmodemSpec,
 )
 from .include import Trusted
+from .memory import TRANSFER
 from .strict import Table, near
 from .template import EMPTY, Template, TemplateError, compile_template
 
 BUILTINS = frozenset(
-    ["line", "word", "env", "text", "boots", "uptime", "kernel_time", "status", "sent", "rate_now"],
+    ["line", "word", "env", "text", "boots", "uptime", "kernel_time", "status", "sent", "rate_now", *TRANSFER],
 )
 _FORMAT = re.compile(r"0?\d*d?")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -231,6 +233,30 @@ class Reader:
         table.done()
         return spec
 
+    def xmodem(self, table: Table | None) -> XmodemSpec | None:
+        if table is None:
+            return None
+        for key in ("role", "goto", "failed"):
+            if key not in table.data:
+                raise table.fail(key, "is required")
+        bad = self.number(table, "bad", 0)
+        spec = XmodemSpec(
+            role=table.choice("role", "receive", ["receive", "send"]),
+            crc=table.flag("crc", True),
+            size=self.number(table, "size", 128),
+            wait_ms=max(1, self.number(table, "wait_ms", 3000)),
+            bad=(bad,) if bad else (),
+            content=self.steps(table, "content"),
+            goto=self.goto(table, "goto") or "",
+            failed=self.goto(table, "failed") or "",
+        )
+        if spec.size not in (128, 1024):
+            raise table.fail("size", f"{spec.size} is not one of 128, 1024")
+        if (spec.role == "send") != bool(spec.content):
+            raise table.fail("content", "is what is sent: required to send, and only then")
+        table.done()
+        return spec
+
     def flood(self, table: Table | None) -> FloodSpec | None:
         if table is None:
             return None
@@ -261,6 +287,7 @@ class Reader:
             line_ms=line_ms,
             poll_ms=self.number(table, "poll_ms", self.poll_ms),
             countdown=self.countdown(table.table("countdown")),
+            xmodem=self.xmodem(table.table("xmodem")),
             flood=self.flood(table.table("flood")),
             after=tuple(self.after(item) for item in table.tables("after")),
             respond=tuple(self.respond(item, line_ms) for item in table.tables("respond")),

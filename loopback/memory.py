@@ -12,6 +12,9 @@ from .dutmodel import Dut, Respond
 from .flood import Flood
 from .template import Lookup
 
+#: What texts can say of the last file transfer, before there was one.
+TRANSFER: dict[str, object] = {"file_bytes": 0, "file_sha256": "", "retries": 0, "result": "none"}
+
 
 class Memory:
     """The memory of one board. `flood` is the generator of the current state, if it has one."""
@@ -27,6 +30,7 @@ class Memory:
         self.line = ""
         self.status = 0
         self.flood: Flood | None = None
+        self.transfer: dict[str, object] = {}
 
     def boot(self) -> None:
         """Count the boot, forget what was not saved."""
@@ -58,6 +62,8 @@ class Memory:
             "kernel_time": f"{self.uptime:12.6f}",
             "status": self.status,
             "sent": flood.sent if flood else 0,
+            **TRANSFER,
+            **self.transfer,
             "rate_now": (flood.rate or "full speed") if flood else 0,
         }
         return values[name]

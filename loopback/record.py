@@ -3,7 +3,8 @@
 Each record has `t` (wall clock, seconds) and `kind`: "start" (dut, file, pid, variables), "rx" (what the board
 received: `data`, each character one byte), "tx" (what it sent, the same way; echo has `echo`: true; the lines of a
 flood are not kept but counted in the "flood" records), "lost" (bytes that the board's own input FIFO could not
-hold), "state" (`state`, `boots`), "power", "port" (near end opened or closed), "fault", "flood", "exit"; with a
+hold), "state" (`state`, `boots`), "power", "port" (near end opened or closed), "fault", "flood", "transfer" (a file by
+X-modem), "exit"; with a
 served port also "client" (connected, gone, refused), "line", "dtr", "break", "settings" (`loopback.modem`), "reset" and
 "button".
 """
