@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from labd import paths
+from labd import paths, shim
 from labd.boards import Boards
-from labd.capture import CaptureLoop
+from labd.capture_link import CaptureLink
 from labd.channels.serial import SerialChannel
 from labd.errors import LabdError, NotFound, Unreachable
+from labd.policy import SIMULATED, in_force, permits
 from labd.triggers import Triggers
 from labd.writers import Writers
 
@@ -38,6 +39,8 @@ class Entry:
         self.channel = channel
         self.seen = seen
         self.scope = trio.CancelScope()
+        self.level = "bench"
+        """The policy level of the last watch."""
 
 
 class Bench:
@@ -49,11 +52,13 @@ class Bench:
         self.runtime = runtime
         self.log = log
         self.state = paths.state_dir(os.environ)
-        self.capture = CaptureLoop()
-        self.boards = Boards(nursery, runtime, self._board_tells)
+        self.capture = CaptureLink(runtime, lambda: shim.start_capture(runtime), log)
+        self.boards = Boards(nursery, runtime, self._board_tells, self.capture)
         self.entries: dict[tuple[str, str], Entry] = {}
         self.internal: dict[str, Any] = {}
         self.started = time.time()
+        self.leaving = False
+        """Whether the daemon ends only to be followed by another one."""
         self._grew: dict[str, trio.Event] = {}
         self._growth: dict[str, int] = {}
         self._making = trio.Lock()
@@ -64,10 +69,14 @@ class Bench:
 
     # --- what operations ask ---------------------------------------------------------------------------------------
 
-    async def watch(self, lab: Lab, target: str, interface: str | None) -> list[dict[str, Any]]:
-        """Open the target's interfaces (or the one named) and capture them; what each resolved to."""
+    async def watch(self, lab: Lab, target: str, interface: str | None, level: str = "bench") -> list[dict[str, Any]]:
+        """Open the target's interfaces (or the one named) and capture them; what each resolved to.
+
+        `level` is what the caller was permitted: edits of the lab are later taken up only as far as that goes.
+        """
         configs = self._configs(lab, target)
         entry = await self._entry(lab, target)
+        entry.level = entry.channel.known["level"] = level
         try:
             wanted = [config for config in configs if interface in (None, config["name"])]
             return await entry.channel.watch(wanted, whole=interface is None)
@@ -142,6 +151,10 @@ class Bench:
             for line in entry.channel.status()
         ]
 
+    def captures_real(self) -> bool:
+        """Whether any captured line is more than a simulation. Thread-safe."""
+        return not all(line["device"].startswith(SIMULATED) for line in self.channels())
+
     def board_list(self) -> list[dict[str, Any]]:
         """The simulated boards that run. Thread-safe."""
         return [board.status() for board in list(self.boards.running.values())]
@@ -179,11 +192,22 @@ class Bench:
                 except LabdError as error:
                     self.log(f"{entry.lab_path}: {error.message}; going on with what was read before")
 
-    async def close(self) -> None:
-        """Close every channel and end every board."""
+    async def close(self, *, leave: bool = False) -> None:
+        """Close every channel, end every board, and last the capture process.
+
+        With `leave`, only let go: ports stay open and captured, boards play on, and the next daemon takes them up.
+        """
         for entry in list(self.entries.values()):
-            await entry.channel.stop(None)
-        await self.boards.stop_all()
+            await (entry.channel.leave() if leave else entry.channel.stop(None))
+        if not leave:
+            await self.boards.stop_all()
+            await self.capture.quit()
+
+    async def adopt(self) -> None:
+        """Take up what an earlier daemon left with the capture process. Before anybody is served."""
+        from labd.adoption import adopt
+
+        await adopt(self)
 
     def event_everywhere(self, kind: str, **fields: Any) -> None:
         """Put one event into every open journal (a stall of the loop concerns them all)."""
@@ -194,16 +218,26 @@ class Bench:
 
     async def _entry(self, lab: Lab, target: str) -> Entry:
         real = os.path.realpath(lab.path)
+        return await self.enter(real, target, lab.journal, _identity(real))
+
+    async def enter(
+        self, real: str, target: str, settings: Mapping[str, Any], seen: tuple[int, int, int] | None
+    ) -> Entry:
+        """The channel in use for `target` of the lab at `real`, made and started if need be."""
         async with self._making:
             entry = self.entries.get((real, target))
             if entry is None:
-                entry = Entry(real, target, self._channel(real, target, lab), _identity(real))
+                entry = Entry(real, target, self._channel(real, target, settings), seen)
                 self.entries[real, target] = entry
                 await self.nursery.start(self._run_channel, entry)
         return entry
 
-    def _channel(self, real: str, target: str, lab: Lab) -> SerialChannel:
-        root = os.path.join(self.state, "journal", paths.lab_id(real), target)
+    def journal_root(self, real: str, target: str) -> str:
+        """Where the journals of a target's interfaces are."""
+        return os.path.join(self.state, "journal", paths.lab_id(real), target)
+
+    def _channel(self, real: str, target: str, settings: Mapping[str, Any]) -> SerialChannel:
+        root = self.journal_root(real, target)
 
         async def start_board(device: str, interface: str, config: Mapping[str, Any]) -> str:
             return await self.boards.start(real, f"{target}.{interface}", device, dict(os.environ))
@@ -215,7 +249,7 @@ class Bench:
             capture=self.capture,
             start_dut=start_board,
             on_data=lambda interface: self._wake(os.path.join(root, interface)),
-            settings=lab.journal,
+            settings=settings,
         )
 
     async def _run_channel(self, entry: Entry, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
@@ -257,9 +291,23 @@ class Bench:
         from labd.lab import load
 
         lab = await trio.to_thread.run_sync(load, entry.lab_path, dict(os.environ))
-        for done in await entry.channel.reconcile(lab.serial(entry.target) if entry.target in lab.targets else []):
+        for done in await entry.channel.reconcile(self._permitted(entry, lab)):
             self.log(f"{entry.lab_path}: {entry.target}.{done}")
         self._drop_if_idle(entry)
+
+    def _permitted(self, entry: Entry, lab: Lab) -> list[dict[str, Any]]:
+        """The interfaces of an edited lab that its watch may capture: an edit must not reach what a verb could not."""
+        if entry.target not in lab.targets:
+            return []
+        levels = [*lab.policy_levels(entry.target), entry.level, self.level]
+        level, _ = in_force([("the lab", level) for level in levels])
+        permitted = []
+        for config in lab.serial(entry.target):
+            if permits(level, "simulated" if config["device"].startswith(SIMULATED) else "bench"):
+                permitted.append(config)
+            else:
+                self.log(f"{entry.lab_path}: {entry.target}.{config['name']} is not taken up at policy level {level}")
+        return permitted
 
     def _wake(self, directory: str) -> None:
         self.triggers.grew(directory)

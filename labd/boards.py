@@ -1,13 +1,15 @@
 """Simulated boards: the daemon owns one player process for each `loopback:` device that is watched.
 
 A player that dies by itself is started again, as a board that lost power comes back; one that was stopped stays
-stopped. A player ends when its stdin does, so none outlives the daemon, however that dies.
+stopped. A player ends when its stdin does. The capture process keeps its stdin open too, so that it plays on while a
+daemon is restarted, and goes when both are gone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -16,7 +18,14 @@ from labd import paths, shim
 from labd.errors import NotFound, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
+
+    class Keeper(Protocol):
+        """Who keeps descriptors open for the daemon that comes next."""
+
+        async def hold(self, key: str, meta: Any, fds: Sequence[int]) -> None: ...
+        async def drop(self, key: str) -> None: ...
 
 #: Seconds for a player to say that it is ready.
 READY_SECONDS = 15.0
@@ -34,7 +43,7 @@ class Board:
         self.dut = dut
         self.link = link
         self.record = record
-        self.process: trio.Process | None = None
+        self.process: trio.Process | AdoptedPlayer | None = None
         self.ready: dict[str, Any] = {}
         self.restarts = 0
         self.stopping = False
@@ -48,12 +57,13 @@ class Board:
 
 
 class Boards:
-    """All players of one daemon. `tell(name, kind, **fields)` hears what happens to them."""
+    """All players of one daemon. `tell(name, kind, **fields)` hears what happens to them; `keeper` outlives us."""
 
-    def __init__(self, nursery: trio.Nursery, runtime: str, tell: Callable[..., None]) -> None:
+    def __init__(self, nursery: trio.Nursery, runtime: str, tell: Callable[..., None], keeper: Keeper) -> None:
         self.nursery = nursery
         self.runtime = runtime
         self.tell = tell
+        self.keeper = keeper
         self.running: dict[tuple[str, str], Board] = {}
         self._starting = trio.Lock()
 
@@ -72,8 +82,29 @@ class Boards:
             board = self._make(lab, name, device, env)
             await self._spawn(board)
             self.running[key] = board
+            await self._keep(key, board)
             self.nursery.start_soon(self._supervise, key, board)
             return board.link
+
+    def adopt(self, found: dict[str, Any]) -> None:
+        """Go on with a player that an earlier daemon started: `found` has its facts (`meta`) and `fds`."""
+        known = found["meta"]
+        key = (known["lab"], known["name"])
+        board = Board(known["name"], known["device"], known["dut"], known["link"], known["record"])
+        board.ready, board.restarts = known["ready"], known["restarts"]
+        board.process = AdoptedPlayer(board.ready["pid"], found["fds"])
+        self.running[key] = board
+        self.nursery.start_soon(self._supervise, key, board)
+
+    async def _keep(self, key: tuple[str, str], board: Board) -> None:
+        """So that the player outlives us, and the next daemon knows it."""
+        process = board.process
+        if not isinstance(process, trio.Process):
+            return
+        meta = {"lab": key[0], "name": key[1], "device": board.device, "dut": board.dut, "link": board.link,
+                "record": board.record, "ready": board.ready, "restarts": board.restarts}  # fmt: skip
+        streams: list[Any] = [process.stdin, process.stdout, process.stderr]
+        await self.keeper.hold(" ".join(key), meta, [stream.fileno() for stream in streams])
 
     def _make(self, lab: str, name: str, device: str, env: dict[str, str]) -> Board:
         dut = device.partition(":")[2]
@@ -129,6 +160,7 @@ class Boards:
                     pumps.cancel_scope.cancel()
                 if board.stopping:
                     return
+                await self.keeper.drop(" ".join(key))
                 self.tell(board.name, "dut", state="exited", code=code, device=board.device)
                 await trio.sleep(RESTART_SECONDS)
                 board.restarts += 1
@@ -137,6 +169,7 @@ class Boards:
                 except (NotFound, Unreachable) as error:
                     self.tell(board.name, "dut", state="failed", why=error.message, device=board.device)
                     return
+                await self._keep(key, board)
                 self.tell(board.name, "dut", state="started", pid=board.status()["pid"], device=board.device)
         finally:
             self.running.pop(key, None)
@@ -146,6 +179,8 @@ class Boards:
         """End one player: close its stdin, then TERM, then KILL."""
         board.stopping = True
         process = board.process
+        for key in [key for key, running in self.running.items() if running is board]:
+            await self.keeper.drop(" ".join(key))
         if process is None or process.returncode is not None:
             return
         if process.stdin is not None:
@@ -161,6 +196,48 @@ class Boards:
         """End every player."""
         for board in list(self.running.values()):
             await self.stop(board)
+
+
+class AdoptedPlayer:
+    """A player whose parent is gone: no exit status, and its end is that of its output. As much of trio.Process."""
+
+    def __init__(self, pid: int, fds: Sequence[int]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        stdin, stdout, stderr = (trio.lowlevel.FdStream(fd) for fd in fds)
+        self.stdin, self.stderr = stdin, stderr
+        self.stdout: trio.lowlevel.FdStream | None = None  # `wait` reads it
+        self._output = stdout
+        self._reading = trio.Lock()
+
+    async def wait(self) -> int | None:
+        """Until it has ended."""
+        async with self._reading:
+            while self.returncode is None:
+                try:
+                    data = await self._output.receive_some(4096)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    data = b""
+                if not data:
+                    self.returncode = -1
+                    for stream in (self.stdin, self._output, self.stderr):
+                        await stream.aclose()
+        return None
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self.returncode is None:  # its output is open, so it lives, and its number is its own
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass
 
 
 async def _drain(stream: trio.abc.ReceiveStream | None) -> None:

@@ -21,10 +21,10 @@ import trio
 
 from labd import __version__, paths
 from labd.bench import Bench
-from labd.channels.pump import STALL_MS, StallWatch, pump
+from labd.channels.pump import STALL_MS, StallWatch
 from labd.errors import Busy, LabdError
 from labd.policy import in_force
-from labd.rpc import Server
+from labd.rpc import Internal, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,17 +113,19 @@ async def _serve(level: str, runtime: str, lock: Lock) -> None:
         bench.internal = _internal(bench, server, stop)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             nursery.start_soon(_on_signals, signals, stop)
-            await nursery.start(pump, bench.capture)
+            await nursery.start(bench.capture.run)
+            await bench.adopt()
             nursery.start_soon(bench.follow_labs)
             nursery.start_soon(stalls.tell)
             await nursery.start(door.keep_open)
             notify("READY=1")
             log(f"labd {__version__} serves {path}, policy level {level}")
             await stop.wait()
-            log("stopping")
+            leave = bench.leaving
+            log("leaving what is captured to the next daemon" if leave else "stopping")
             notify("STOPPING=1")
             with trio.move_on_after(10, shield=True):
-                await bench.close()
+                await bench.close(leave=leave)
             nursery.cancel_scope.cancel()
 
 
@@ -204,9 +206,11 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
 
     async def status() -> dict[str, Any]:
         calls = [{"pid": c["pid"], "argv": c["argv"]} for c in server.calls.values()]
-        return {**await hello(), "channels": bench.channels(), "boards": bench.board_list(), "calls": calls}
+        return {**await hello(), "channels": bench.channels(), "boards": bench.board_list(), "calls": calls,
+                "capture": bench.capture.status()}  # fmt: skip
 
-    async def stop_daemon() -> dict[str, Any]:
+    async def stop_daemon(leave: bool = False) -> dict[str, Any]:
+        bench.leaving = leave
         stop.set()
         return {"stopping": True, "pid": os.getpid()}
 
@@ -216,8 +220,13 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
     async def journal_wait(directory: str, seen: int | None = None, seconds: float = 5.0) -> int:
         return await bench.wait_journal(directory, min(float(seconds), 60.0), seen)
 
-    return {"daemon.hello": hello, "daemon.status": status, "daemon.stop": stop_daemon,
-            "daemon.stop_board": stop_board, "journal.wait": journal_wait}  # fmt: skip
+    return {
+        "daemon.hello": Internal(hello),
+        "daemon.status": Internal(status),
+        "daemon.stop": Internal(stop_daemon, may=("leave",), words=("daemons", "stop")),
+        "daemon.stop_board": Internal(stop_board, need=("name",), words=("daemons", "stop")),
+        "journal.wait": Internal(journal_wait, need=("directory",), may=("seen", "seconds")),
+    }
 
 
 async def _on_signals(signals: Any, stop: trio.Event) -> None:

@@ -48,6 +48,7 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
     try:
         level, who, need = decide(op, args, call, bench)
         decided |= {"policy": level}
+        call.level = level
         policy.check(op, level, who, need)
         if op.effect == "actuate":
             _not_claimed(args, call)
@@ -78,6 +79,8 @@ def decide(op: Operation, args: Args, call: Call, bench: Any) -> tuple[str, str,
     if op.effect != "help":
         spoken, devices = _lab_speaks(op, args, call)
         sources += spoken
+        if bench is not None and op.effect == "actuate":
+            devices += _open_devices(args, call, bench)
     level, who = policy.in_force(sources)
     return level, who, policy.needed(op, devices, op.effect_of(args))
 
@@ -95,13 +98,13 @@ def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, 
     sources = []
     lab_level = lab.data.get("policy", {}).get("level")
     if lab_level:
-        sources.append(("[policy]", lab_level))
+        sources.append((f"[policy] of {lab.path}", lab_level))
     target = named_target(args) or (next(iter(lab.targets)) if len(lab.targets) == 1 else None)
     if target not in lab.targets:
         return sources, []
     target_level = lab.targets[target].get("policy", {}).get("level")
     if target_level:
-        sources.append((f"[targets.{target}.policy]", target_level))
+        sources.append((f"[targets.{target}.policy] of {lab.path}", target_level))
     wanted = getattr(args, "interface", None) if "interface" in vars(args) else None
     lines = lab.serial(target)
     return sources, [line["device"] for line in lines if wanted in (None, line["name"])]
@@ -119,6 +122,31 @@ def _not_claimed(args: Args, call: Call) -> None:
         return  # no lab, or a broken one: the handler says so
     if target is not None and "/" not in target:
         claims.check(call.env, call.lab_path, target)
+
+
+def _open_devices(args: Args, call: Call, bench: Any) -> list[str]:
+    """The devices that the target's captured lines really have open: an edit of the lab may not be taken up yet."""
+    wanted = vars(args).get("interface")
+    target = named_target(args)
+    if target is None and len(call.lab().targets) == 1:
+        target = next(iter(call.lab().targets))
+    if target is None:
+        return []
+    return [line["device"] for line in bench.status(call.lab_path, target) if wanted in (None, line["name"])]
+
+
+def admit(passage: Passage, name: str, call: Call, bench: Any, real: bool) -> None:
+    """Decide and record a request that is no operation (stopping the daemon or a board), before it runs.
+
+    `real` says that it touches more than simulations. Raises Refused, after the start was recorded.
+    """
+    need = "bench" if real else policy.NEEDS["admin"]
+    sources = [("LABD_POLICY", call.env["LABD_POLICY"])] if call.env.get("LABD_POLICY") else []
+    level, who = policy.in_force([*sources, ("the running daemon", bench.level)])
+    permitted = policy.permits(level, need)
+    passage.start(operation=name, effect="admin", policy=level, decision="permitted" if permitted else "refused")
+    if not permitted:
+        raise policy.refusal(name, level, who, need)
 
 
 def named_target(args: Args) -> str | None:
@@ -155,6 +183,24 @@ def start_daemon(env: dict[str, str], runtime: str, log_path: str) -> Popen[byte
         os.close(log)
 
 
+def start_capture(runtime: str) -> Popen[bytes]:
+    """Start the capture process of a runtime directory, in a session of its own: it outlives the daemon."""
+    import subprocess
+
+    log = os.open(os.path.join(runtime, "capture.log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "labd.capture_process", runtime],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+
+
 def become_daemon(env: dict[str, str], runtime: str) -> NoReturn:
     """Replace this process by the daemon, in the foreground."""
     os.execve(sys.executable, [sys.executable, "-m", "labd.daemon", runtime], env)
@@ -174,6 +220,21 @@ async def start_board(argv: list[str], cwd: str) -> trio.Process:
 def board_argv(dut: str, link: str, record: str) -> list[str]:
     """The argv of a simulated board's player: a program of its own, which labd does not import."""
     return [sys.executable, "-m", "loopback", dut, "--link", link, "--record", record]
+
+
+def start_transfer(argv: list[str], cwd: str, env: dict[str, str]) -> Popen[bytes]:
+    """Start a file transfer program with three pipes, unbuffered, in the caller's directory and environment.
+
+    Raises Unreachable when it can't be run.
+    """
+    import subprocess
+
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=cwd, env=env,
+                                start_new_session=True)  # fmt: skip
+    except OSError as error:
+        raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
 
 
 def run_attached(argv: list[str], call: Call) -> int:

@@ -79,7 +79,14 @@ class BenchInAFolder:
 
     def daemon_pid(self) -> int | None:
         """The running daemon's pid."""
-        lock = self.runtime / "labd" / "daemon.lock"
+        return self._alive("daemon.lock")
+
+    def capture_pid(self) -> int | None:
+        """The pid of the capture process that runs."""
+        return self._alive("capture.lock")
+
+    def _alive(self, name: str) -> int | None:
+        lock = self.runtime / "labd" / name
         text = lock.read_text().strip() if lock.exists() else ""
         if not text:
             return None
@@ -90,15 +97,16 @@ class BenchInAFolder:
         return int(text)
 
     def clean(self) -> None:
-        """Stop the daemon, by its own verb first."""
-        pid = self.daemon_pid()
-        if pid is not None:
+        """Stop the daemon and its capture process, by their own verb first."""
+        pids = [pid for pid in (self.daemon_pid(), self.capture_pid()) if pid is not None]
+        if pids:
             try:
                 subprocess.run([LABD, "daemons", "stop", "--force"], capture_output=True, env=self.env, timeout=30)
             except subprocess.TimeoutExpired:
                 pass
-            if self.daemon_pid() == pid:
-                os.kill(pid, signal.SIGKILL)
+            for pid in pids:
+                if pid in (self.daemon_pid(), self.capture_pid()):
+                    os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

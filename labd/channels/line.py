@@ -5,20 +5,20 @@ It survives its device (back-off, at most 0.25 s between tries), its own mistake
 over), and cancellation (port and journal are closed all the same). It never sees another line.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import trio
 
-from labd.capture import CaptureLoop
-from labd.channels import sense, watchover
+from labd.channels import adopting, sense, watchover
+from labd.channels.capturer import Capturer, LineJournal, Tap, When
 from labd.channels.netport import open_net
 from labd.channels.opening import close_in_thread, open_in_thread
 from labd.channels.port import Port, Settings, change_settings, open_port
 from labd.channels.portmodel import NETWORK
 from labd.errors import LabdError, Unreachable
-from labd.journal import Journal
 from labd.platform import current
 
 RETRY_FIRST_S = 0.02
@@ -42,22 +42,28 @@ StartDut = Callable[[str, str, Mapping[str, Any]], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all lines of a channel share. `start_dut(device, interface, config)` gives a simulated board's tty."""
+    """What all lines of a channel share. `start_dut(device, interface, config)` gives a simulated board's tty.
+
+    `remembered()` is what a later daemon needs to know of the channel.
+    """
 
     lab_path: str
     target: str
-    capture: CaptureLoop
+    capturer: Capturer
     start_dut: StartDut
     on_data: Callable[[str], None]
     limiter: trio.CapacityLimiter
-    open_journal: Callable[[str], Journal]
+    open_journal: Callable[[str], Awaitable[LineJournal]]
+    remembered: Callable[[], dict[str, Any]] = dict
     watch_every_s: float = 5.0
 
 
 class Line:
     """See the module. `state` is "opening", "open", "lost" or "closed"; `why` says what led to the last two."""
 
-    def __init__(self, config: Mapping[str, Any], around: Surroundings) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], around: Surroundings, adopted: adopting.Adopted | None = None
+    ) -> None:
         self.config = dict(config)
         self.name = str(config["name"])
         self.label = f"{around.target}.{self.name}"
@@ -66,10 +72,11 @@ class Line:
         self.state = "opening"
         self.why = "not opened yet"
         self.port: Port | None = None
-        self.journal: Journal | None = None
+        self.journal: LineJournal | None = None
         self.sending = trio.StrictFIFOLock()
         self.wires = trio.StrictFIFOLock()
-        self.sent = self.opens = 0
+        self.sent = 0
+        self.opens = adopted.opens if adopted else 0
         self.suspects: list[dict[str, Any]] = []
         self.sensed: dict[str, Any] | None = None
         self.finished = trio.Event()
@@ -82,6 +89,10 @@ class Line:
         self._lost_at = 0.0
         self._lost_why = ""
         self._unsynced = False
+        self._adopted = adopted
+        self._tap: Tap | None = None
+        self._leaving = False
+        self._when: When = {}
         self._owner = f"{self.label} of {around.lab_path}"
         self._stop_reason = "the daemon stops"
 
@@ -116,6 +127,17 @@ class Line:
         self._scope.cancel()
         await self.finished.wait()
 
+    async def leave(self) -> None:
+        """End without closing anything for good: a later daemon goes on, and the port is captured meanwhile."""
+        self._leaving = True
+        self._scope.cancel()
+        await self.finished.wait()
+
+    def remember(self) -> None:
+        """Tell who captures what a later daemon must know, now that it has changed."""
+        if self._tap is not None and self.port is not None:
+            self.around.capturer.remember(self._tap, self._meta(self.port))
+
     async def change(self, config: Mapping[str, Any]) -> str | None:
         """Take a new configuration. What was done, for people; None when nothing differs that matters here.
 
@@ -133,6 +155,7 @@ class Line:
             )
             self.settings = settings
             self.tell("open", why="settings changed", **self._facts(port))
+            self.remember()
             return f"{self.name}: now {settings.baud} baud, still open"
         self.settings = settings
         self._identity = None if not same_device else self._identity
@@ -163,6 +186,7 @@ class Line:
             "latency_ms": port.latency_ms if port else None,
             "sense": self.sensed if port else None,
             "journal": journal.directory if journal else None,
+            "failing": journal.failing if journal else None,
         }
 
     @property
@@ -222,6 +246,13 @@ class Line:
 
     async def _connect(self) -> Port:
         """The port, open; and on the first time the journal too."""
+        if self._adopted is not None:
+            if self.journal is None:
+                self.journal = await self.around.open_journal(self.name)
+            adopted, self._adopted = self._adopted, None
+            if adopted.port is not None:
+                return adopted.port
+            self._lost_while_away(adopted.ended or {})
         device = path = str(self.config["device"])
         if device.startswith(LATER):
             raise Unreachable(f"{self.label}: {device.split(':')[0]} ports arrive with a later version of labd")
@@ -238,22 +269,28 @@ class Line:
         )
         if self.journal is None:
             try:
-                self.journal = await trio.to_thread.run_sync(
-                    self.around.open_journal, self.name, limiter=self.around.limiter
-                )
+                self.journal = await self.around.open_journal(self.name)
             except BaseException:
                 await close_in_thread(port, hung_up=False, limiter=self.around.limiter)
                 raise
         return port
 
+    def _lost_while_away(self, ended: Mapping[str, Any]) -> None:
+        """The port went while no daemon was there."""
+        when = {key: value for key, value in ended.items() if key != "why"}
+        self.state = "open"  # as it was then
+        self._ended(str(ended.get("why", "it was lost while no daemon was there")), when)
+        self._lost_why = self.why
+        self.tell("lost", why=self.why, **when)
+
     async def _carry(self, port: Port) -> None:
         """Capture from an open port until it is gone."""
         assert self.journal is not None
-        self._gone = trio.Event()
-        token = None
+        self._gone, self._when = trio.Event(), {}
+        adopted = self.opens if port.adopted else 0
         try:
-            token = self.around.capture.add(port.fd, self.journal.rx, self._ended, self.wake)
-            self._now_open(port)
+            self._tap = await self.around.capturer.begin(port, self.journal, self._ended, self.wake, self._meta(port))
+            self._now_open(port, adopted)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watchover.watch_over, self, port)
                 nursery.start_soon(sense.follow, self, port)
@@ -261,35 +298,52 @@ class Line:
                 nursery.cancel_scope.cancel()
         finally:
             self.port = None
-            if token is not None:
-                self.around.capture.remove(token, drain=True)
-            hung_up = self._gone.is_set()
-            if hung_up:
-                self.why = self._lost_why = port.why_gone(self.why)
-                unsent = port.unsent()
-                self.tell("lost", why=self.why, node=port.node, **({"unsent": unsent} if unsent else {}))
-            let_go = await close_in_thread(port, hung_up=hung_up, limiter=self.around.limiter)
-            if not let_go:
-                self.tell("error", what="close", message=f"the driver did not let go of {port.node} in time")
+            await self._let_go(port)
 
-    def _now_open(self, port: Port) -> None:
-        self.opens += 1
-        self.port, self.state, self.why = port, "open", "open"
+    async def _let_go(self, port: Port) -> None:
+        """The port is done: its last bytes, the event, the descriptors."""
+        tap, self._tap = self._tap, None
+        if self._leaving:
+            await close_in_thread(port, hung_up=True, limiter=self.around.limiter, leave=True)
+            return
+        if tap is not None:
+            await self.around.capturer.end(tap)
+        hung_up = self._gone.is_set()
+        if hung_up:
+            self.why = self._lost_why = port.why_gone(self.why)
+            unsent = port.unsent()
+            self.tell("lost", why=self.why, node=port.node, **({"unsent": unsent} if unsent else {}), **self._when)
+        if not await close_in_thread(port, hung_up=hung_up, limiter=self.around.limiter):
+            self.tell("error", what="close", message=f"the driver did not let go of {port.node} in time")
+
+    def _now_open(self, port: Port, adopted: int) -> None:
+        assert self._tap is not None
+        self.opens += 0 if adopted else 1
+        self.port, self.state, gone = port, "open", self._gone.is_set()
         self._identity = port.identity or self._identity
         self._error = None
-        if self.opens == 1:
-            self.tell("open", **self._facts(port))
+        facts = {**self._facts(port), "rx": self._tap.start}
+        if adopted:
+            self.tell("attached", why="a new daemon; its port was captured all the while", node=port.node)
+        elif self.opens == 1:
+            self.tell("open", **facts)
         else:
             gap = trio.current_time() - self._lost_at
-            self.tell("reopened", gap_ms=round(gap * 1000), cause=self._lost_why, **self._facts(port))
+            self.tell("reopened", gap_ms=round(gap * 1000), cause=self._lost_why, **facts)
+        if gone:
+            self._ended(self.why, self._when)  # it went before it was told to be open
+        else:
+            self.why = "open"
         self._announce_outcome()
 
-    def _ended(self, reason: str) -> None:
-        """The capture loop, or a change of the lab, says that this port is done."""
+    def _ended(self, reason: str, when: When | None = None) -> None:
+        """The capture loop, or a change of the lab, says that this port is done; `when`, if it is not just now."""
         self.why = reason
+        self._when = when or {}
         if self.state == "open":
             self.state = "lost"
-            self._lost_at = trio.current_time()
+            ago_ns = time.monotonic_ns() - self._when.get("mono_ns", time.monotonic_ns())
+            self._lost_at = trio.current_time() - max(ago_ns, 0) / 1e9
         self._gone.set()
 
     def _failed(self, error: LabdError) -> None:
@@ -307,11 +361,12 @@ class Line:
 
     async def _finish(self) -> None:
         journal, self.state = self.journal, "closed"
-        if journal is not None:
+        if journal is not None and self._leaving:
+            await self.around.capturer.leave(journal)
+        elif journal is not None:
             self.why = self._stop_reason
             self.tell("closed", why=self._stop_reason)
-            with trio.CancelScope(shield=True), trio.move_on_after(5.0):
-                await trio.to_thread.run_sync(journal.close, abandon_on_cancel=True, limiter=self.around.limiter)
+            await self.around.capturer.close_journal(journal)
         self._announce_outcome()
         self.finished.set()
 
@@ -322,6 +377,11 @@ class Line:
             if self.journal is not None and self._unsynced:
                 self._unsynced = False
                 await trio.to_thread.run_sync(self.journal.sync, limiter=self.around.limiter)
+
+    def _meta(self, port: Port) -> dict[str, Any]:
+        """What a later daemon needs to go on with this port."""
+        return {**self.around.remembered(), "config": self.config, "opens": max(self.opens, 1),
+                "port": adopting.facts(port)}  # fmt: skip
 
     def _facts(self, port: Port) -> dict[str, Any]:
         return {

@@ -73,11 +73,14 @@ async def _open_once(opener: Callable[[], Port], label: str, limiter: trio.Capac
         raise
 
 
-async def close_in_thread(port: Port, *, hung_up: bool, limiter: trio.CapacityLimiter) -> bool:
-    """Close `port`, even while cancelled. False when the driver did not let go within CLOSE_LIMIT_S."""
+async def close_in_thread(port: Port, *, hung_up: bool, limiter: trio.CapacityLimiter, leave: bool = False) -> bool:
+    """Close `port`, even while cancelled. False when the driver did not let go within CLOSE_LIMIT_S.
+
+    With `leave`, only our descriptor of it: somebody else goes on with the port.
+    """
     trio.lowlevel.notify_closing(port.fd)
     with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_LIMIT_S) as limit:
         await trio.to_thread.run_sync(
-            lambda: close_port(port, hung_up=hung_up), abandon_on_cancel=True, limiter=limiter
+            port.leave if leave else lambda: close_port(port, hung_up=hung_up), abandon_on_cancel=True, limiter=limiter
         )
     return not limit.cancelled_caught

@@ -55,6 +55,14 @@ class TtyPort(Port):
         if held:
             self.lock.release()
 
+    def leave(self) -> None:
+        held = self.lock.acquire(timeout=2.0)
+        self.closed = True
+        quietly(self.handle.close)
+        release(self.number)
+        if held:
+            self.lock.release()
+
     def change(self, settings: Settings, *, label: str) -> None:
         with self.lock:
             if self.closed:

@@ -72,6 +72,8 @@ class Port:
     """Held by every thread that uses `fd`, so that none uses a number that was closed and given to another port."""
     closed: bool = False
     latency_ms: int | None = None
+    adopted: bool = False
+    """An earlier daemon opened it; it has been captured ever since."""
 
     @property
     def fd(self) -> int:
@@ -81,6 +83,10 @@ class Port:
     def shut(self, *, hung_up: bool) -> None:
         """Close for good. Waits at most a second for what is still to be sent; never raises."""
         raise NotImplementedError
+
+    def leave(self) -> None:
+        """Close this process's descriptor only: the port stays as it is for who else has it. Never raises."""
+        self.shut(hung_up=True)
 
     def change(self, settings: Settings, *, label: str) -> None:
         """Set the open port anew. Raises Unreachable; the old settings are then what `settings` says."""

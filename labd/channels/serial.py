@@ -13,9 +13,10 @@ import trio
 
 from labd.capture import CaptureLoop
 from labd.channels import modem, transmit
+from labd.channels.adopting import Adopted
+from labd.channels.capturer import Capturer, LineJournal, LocalCapturer
 from labd.channels.line import Line, StartDut, Surroundings
 from labd.errors import LabdError, NotFound, Unreachable, nearest
-from labd.journal import Journal
 
 _DAY_NS = 86_400 * 10**9
 
@@ -25,7 +26,8 @@ class SerialChannel:
 
     `journal_root` is the directory that holds one directory for each interface. `on_data(name)` is called, in the
     loop, whenever that interface's journal has grown. `settings` may have `keep_mb`, `keep_days` (retention),
-    `watch_every_s` (how often to look who else has a port open).
+    `watch_every_s` (how often to look who else has a port open). `capture` reads the ports: a loop of this process,
+    or whatever else is a `Capturer`.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class SerialChannel:
         target: str,
         *,
         journal_root: str,
-        capture: CaptureLoop,
+        capture: CaptureLoop | Capturer,
         start_dut: StartDut,
         on_data: Callable[[str], None],
         settings: Mapping[str, Any] | None = None,
@@ -43,18 +45,22 @@ class SerialChannel:
         self.target = target
         self.journal_root = journal_root
         self.whole = False
+        self.known: dict[str, Any] = {}
+        """What the channel's owner wants to find again after a restart of the daemon."""
         self._settings = dict(settings or {})
         self._lines: dict[str, Line] = {}
         self._nursery: trio.Nursery | None = None
         self._reconciling = trio.Lock()
+        limiter = trio.CapacityLimiter(64)
         self._around = Surroundings(
             lab_path=lab_path,
             target=target,
-            capture=capture,
+            capturer=LocalCapturer(capture, limiter) if isinstance(capture, CaptureLoop) else capture,
             start_dut=start_dut,
             on_data=on_data,
-            limiter=trio.CapacityLimiter(64),
+            limiter=limiter,
             open_journal=self._open_journal,
+            remembered=self._remembered,
             watch_every_s=float(self._settings.get("watch_every_s", 5.0)),
         )
 
@@ -74,7 +80,10 @@ class SerialChannel:
         can't be opened, the first one's Unreachable or Busy is raised, telling of all; the others stay open and are
         named, and what was never open is not tried again.
         """
-        self.whole = self.whole or whole
+        if whole and not self.whole:
+            self.whole = True
+            for line in self._lines.values():
+                line.remember()
         failures: dict[str, LabdError] = {}
         async with trio.open_nursery() as nursery:
             for config in configs:
@@ -84,6 +93,21 @@ class SerialChannel:
             ordered = [failures[name] for name in names if name in failures]
             raise self._together(ordered, [name for name in names if self._state(name) == "open"])
         return [self._lines[name].status() for name in names]
+
+    async def adopt(self, config: Mapping[str, Any], adopted: Adopted) -> None:
+        """Go on with what an earlier daemon opened; returns when it is taken up. What was lost is tried again."""
+        if self._nursery is None:
+            raise RuntimeError("the channel is not running")
+        line = self._lines[str(config["name"])] = Line(config, self._around, adopted)
+        self._nursery.start_soon(self._run_line, line)
+        if adopted.port is not None:
+            await line.wait_open()
+
+    async def leave(self) -> None:
+        """End, but leave every port open and captured for a later daemon."""
+        async with trio.open_nursery() as nursery:
+            for line in list(self._lines.values()):
+                nursery.start_soon(line.leave)
 
     async def reconcile(self, configs: Sequence[Mapping[str, Any]]) -> list[str]:
         """The lab was edited: `configs` are all of the target's interfaces now. What was done, a sentence each.
@@ -208,13 +232,18 @@ class SerialChannel:
         if line is not None:
             await line.stop(why)
 
-    def _open_journal(self, name: str) -> Journal:
+    async def _open_journal(self, name: str) -> LineJournal:
         keep_mb, keep_days = self._settings.get("keep_mb"), self._settings.get("keep_days")
-        return Journal(
+        journal: LineJournal = await self._around.capturer.open_journal(
             os.path.join(self.journal_root, name),
             keep_bytes=int(keep_mb) << 20 if keep_mb else None,
             keep_ns=int(keep_days) * _DAY_NS if keep_days else None,
         )
+        return journal
+
+    def _remembered(self) -> dict[str, Any]:
+        return {"lab": self.lab_path, "target": self.target, "whole": self.whole, "settings": self._settings,
+                "known": dict(self.known)}  # fmt: skip
 
     def _line(self, name: str) -> Line:
         line = self._lines.get(name)

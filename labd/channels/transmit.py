@@ -30,8 +30,13 @@ class _Record:
         self._fields = {"total": total, "who": who, "rx_before": line.rx_end}
         self._data = bytearray()
         self._since = time.monotonic()
-        self.rx_before = line.rx_end
+        self._at = self.rx_before = line.rx_end
         self.accepted = 0
+
+    def before_write(self) -> None:
+        """Bytes are about to go: what the board answers lies behind here, however soon another process stores it."""
+        if not self._data:
+            self._at = self._line.rx_end
 
     def took(self, data: bytes) -> None:
         """The port accepted `data`."""
@@ -46,7 +51,7 @@ class _Record:
         if self._data or more:
             data, self._data = bytes(self._data), bytearray()
             self._since = time.monotonic()
-            self._line.tell_sent(data, accepted=len(data), **self._fields, **more)
+            self._line.tell_sent(data, accepted=len(data), rx=self._at, **self._fields, **more)
 
 
 async def send(
@@ -172,6 +177,7 @@ async def _write_some(line: "Line", port: "Port", data: bytes, record: _Record, 
         if line.port is not port:  # closed, and its descriptor's number may be somebody else's by now
             raise trio.ClosedResourceError
         piece = data[record.accepted : record.accepted + most]
+        record.before_write()
         try:
             count = os.write(port.fd, piece)
         except BlockingIOError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from labd import paths
-from labd.errors import Busy, LabdError, NotFound, Unreachable, nearest
+from labd.errors import Busy, LabdError, NotFound, Unreachable, Usage, nearest
 from labd.operations.model import Operation, Param
 
 TYPE_CHECKING = False
@@ -29,12 +29,14 @@ def run_daemon(call: Call, args: Args) -> NoReturn:
 def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     """The daemon, the boards it plays, the ports it captures, and what runs without a record."""
     status = _status(call)
-    untracked = _untracked(call, status)
+    capture = _capture(call, status)
+    untracked = _untracked(call, status, capture)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
-        return {"daemon": None, "channels": [], "boards": [], "untracked": untracked}
+        return {"daemon": None, "capture": capture, "channels": [], "boards": [], "untracked": untracked}
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
-    return {"daemon": daemon, "channels": status["channels"], "boards": status["boards"], "untracked": untracked}
+    return {"daemon": daemon, "capture": capture, "channels": status["channels"], "boards": status["boards"],
+            "untracked": untracked}  # fmt: skip
 
 
 def list_text(data: dict[str, Any], call: Call) -> str:
@@ -45,6 +47,11 @@ def list_text(data: dict[str, Any], call: Call) -> str:
     if data["daemon"]:
         daemon = data["daemon"]
         rows.append(("labd", f"pid {daemon['pid']}", f"version {daemon['version']}, policy level {daemon['level']}"))
+    if data["capture"]:
+        capture = data["capture"]
+        alone = "" if data["daemon"] else "; the next daemon takes them up again"
+        words = f"version {capture['version']}, ports {capture['ports']}{alone}"
+        rows.append(("capture", f"pid {capture['pid']}", words))
     for line in data["channels"]:
         where = f"{line['target']}.{line['name']}"
         rows.append(("serial", where, f"{line['state']}  {line.get('device', '')}  lab {line['lab']}"))
@@ -78,8 +85,9 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
         _stop(call, status["pid"], args.force)
         stopped.append(f"labd (pid {status['pid']})")
     stopped += _hung(call, status, args.force)
+    stopped += _stop_capture(call)
     if args.all:
-        stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None) if _end(stray["pid"])]
+        stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None, None) if _end(stray["pid"])]
     if not stopped:
         call.note("nothing was running")
     return {"stopped": stopped}
@@ -91,12 +99,12 @@ def stop_text(data: dict[str, Any], call: Call) -> str | None:
 
 
 def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
-    """Stop the daemon, start it again, and open what it captured before."""
+    """Stop the daemon and start it again; what it captured is captured all the while, and the rest is opened again."""
     from labd.client import Client, start
 
     status = _status(call)
     if status is not None:
-        _stop(call, status["pid"], args.force)
+        _stop(call, status["pid"], args.force, leave=True)
     _hung(call, status, args.force)
     start(call)
     again = []
@@ -133,16 +141,54 @@ def _status(call: Call) -> dict[str, Any] | None:
         return None
 
 
-def _stop(call: Call, pid: int, force: bool) -> None:
+def _stop(call: Call, pid: int, force: bool, *, leave: bool = False) -> None:
+    """End the daemon; with `leave`, what it captures goes on being captured for the next one."""
     from labd.client import Client
 
     try:
         with Client(call.env, timeout_s=5) as client:
-            client.request("daemon.stop")
+            try:
+                client.request("daemon.stop", {"leave": True} if leave else {})
+            except Usage:  # a daemon of before there was a choice
+                client.request("daemon.stop")
     except LabdError:
         if not force:
             raise
     _wait_for_lock(call, pid, force)
+
+
+def _capture(call: Call, status: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The capture process: as the daemon knows it, else by its own word."""
+    from labd.capture_wire import greeting
+
+    if status is not None and status.get("capture", {}).get("pid"):
+        return {key: status["capture"][key] for key in ("pid", "version", "ports")}
+    hello = greeting(paths.runtime_dir(call.env))
+    if hello is None:
+        return None
+    boards = [hold["pid"] for hold in hello.get("holds", ()) if hold.get("pid")]
+    return {"pid": hello["pid"], "version": hello["version"], "ports": len(hello["ports"]), "boards": boards}
+
+
+def _stop_capture(call: Call) -> list[str]:
+    """End a capture process that the daemon did not end, or that has none."""
+    import time
+
+    from labd.capture_wire import greeting, holder
+
+    runtime = paths.runtime_dir(call.env)
+    pid = holder(runtime)
+    if pid is None:
+        return []
+    greeting(runtime, then={"do": "quit"})
+    for number in (15, 9, 0):
+        deadline = time.monotonic() + 5
+        while holder(runtime) is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if holder(runtime) is None or not number:
+            break
+        _end(pid, number)
+    return [f"capture (pid {pid})"]
 
 
 def _hung(call: Call, status: dict[str, Any] | None, force: bool) -> list[str]:
@@ -200,13 +246,16 @@ def _end(pid: int, number: int = 15) -> bool:
     return True
 
 
-def _untracked(call: Call, status: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Daemons and board players of this runtime directory that no daemon answers for."""
+def _untracked(
+    call: Call, status: dict[str, Any] | None, capture: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Processes of this runtime directory that nobody answers for; without a daemon, boards hang on the capture."""
     from labd import shim
     from labd.platform.processes import own_processes
 
     mine = paths.runtime_dir(call.env)
     tracked = {status["pid"], *(board["pid"] for board in status["boards"])} if status else set()
+    tracked |= {capture["pid"], *capture.get("boards", ())} if capture else set()
     return [
         {"pid": process["pid"], "command": process["command"]}
         for process in own_processes(mine, lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
@@ -229,7 +278,7 @@ OPERATIONS = (
     ),
     Operation(
         ("daemons", "list"),
-        "list the daemon, its channels and boards, and untracked processes",
+        "list the daemon, its capture process, channels and boards, and untracked processes",
         effect="observe",
         handler=list_daemons,
         text=list_text,
@@ -248,7 +297,8 @@ OPERATIONS = (
         ),
         handler=stop_daemons,
         text=stop_text,
-        doc="Captured text stays readable with labd serial log.",
+        doc="Ports are closed and boards end; the capture process ends last. Captured text stays readable with "
+        "labd serial log.",
         examples=(
             ("labd daemons stop", "stop the daemon and the boards it plays"),
             ("labd daemons stop --all", "also end processes that no daemon answers for"),
@@ -256,7 +306,7 @@ OPERATIONS = (
     ),
     Operation(
         ("daemons", "restart"),
-        "restart the daemon and capture again what it captured",
+        "restart the daemon; capture goes on meanwhile",
         effect="admin",
         where="client",
         params=(FORCE,),

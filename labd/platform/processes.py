@@ -1,6 +1,6 @@
 """The processes of ours that belong to one runtime directory, found by their command lines.
 
-The daemon and its board players carry the runtime directory in their argv, so that `ps` is enough to know them.
+The daemon, its capture process and its board players carry the runtime directory in their argv, so that `ps` is enough to know them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MODULES = ("labd.daemon", "loopback")
+MODULES = ("labd.daemon", "labd.capture_process", "loopback")
 
 
 def own_processes(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:

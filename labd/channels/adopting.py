@@ -1,0 +1,60 @@
+"""Going on with a port that an earlier daemon opened: its descriptor came back from the capture process.
+
+Nothing here touches the device: it is open, configured and being read. What a port must be known by to be taken up
+again is `facts`, plain data that the capture process keeps for us. A port that hangs on the old daemon itself (RFC
+2217, whose protocol a thread of it spoke) can't be taken up; it is opened anew.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labd.channels.closing import claim
+from labd.channels.port import TtyPort, _configure, _Serial
+from labd.channels.portmodel import Port, Settings
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """A port to go on with. `opens`: how often it had been opened.
+
+    One that was lost meanwhile has no `port`; `ended` says why and when, if that is known.
+    """
+
+    port: Port | None
+    opens: int
+    ended: Mapping[str, Any] | None = None
+
+
+def facts(port: Port) -> dict[str, Any] | None:
+    """What `adopt` needs; None for a port that can't be taken up."""
+    if not isinstance(port, TtyPort):
+        return None
+    return {
+        "device": port.device,
+        "node": port.node,
+        "kind": port.kind,
+        "settings": port.settings.plain(),
+        "identity": port.identity,
+        "notes": port.notes,
+        "latency_ms": port.latency_ms,
+        "number": port.number,
+    }
+
+
+def adopt(fd: int, known: Mapping[str, Any], *, owner: str) -> Port:
+    """The port behind `fd`, which is its own from now on. Raises OSError, KeyError, TypeError for what is none."""
+    settings = Settings(**known["settings"])
+    if os.fstat(fd).st_rdev != known["number"]:
+        raise OSError("the descriptor is another device's")
+    handle = _Serial(settings)
+    _configure(handle, known["node"], settings, pty=known["kind"] != "tty")
+    handle.fd = fd
+    handle.pipe_abort_read_r, handle.pipe_abort_read_w = os.pipe()
+    handle.pipe_abort_write_r, handle.pipe_abort_write_w = os.pipe()
+    handle.is_open = True
+    port = TtyPort(known["device"], known["node"], known["kind"], settings, known["identity"], list(known["notes"]),
+                   latency_ms=known["latency_ms"], adopted=True, handle=handle, number=known["number"])  # fmt: skip
+    claim(port.number, owner)
+    return port
