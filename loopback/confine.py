@@ -5,8 +5,9 @@
 Its standard input is the terminal that the program gets as its controlling one. On Linux the kernel then holds the
 program and all that it starts (Landlock, seccomp; neither needs a privilege, neither can be undone):
 
-- it may read and run what is under /usr, /bin, /sbin, /lib*, read a few files that programs need (`READABLE`), and
-  write in HOME and to the harmless devices; every other file is as good as not there, other processes' too;
+- it may read and run what is under /usr, /bin, /sbin, /lib* and where this Python is installed, read a few files that
+  programs need (`READABLE`), and write in HOME and to the harmless devices; every other file is as good as not there,
+  other processes' too;
 - it has no sockets of any kind, so no network, no daemon of the machine and not the bench that watches the board;
 - it holds no privilege, whoever started it (a root's shell may not reboot the machine), and gains none;
 - it can trace no process, and signal none but its own (Linux 6.12; before that only the user's rights stop it);
@@ -109,7 +110,7 @@ def _landlock(home: str) -> None:
     fields = [every] + ([network] if version >= 4 else []) + ([scoped] if version >= 6 else [])
     attributes = struct.pack(f"={len(fields)}Q", *fields)
     ruleset = _check(libc.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "Landlock")
-    for path in PROGRAMS:
+    for path in (*PROGRAMS, sys.base_prefix):
         _allow(libc, ruleset, path, EXECUTE | READ_FILE | READ_DIR)
     for path in READABLE:
         _allow(libc, ruleset, path, READ_FILE | READ_DIR)

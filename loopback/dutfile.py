@@ -97,6 +97,7 @@ can reach, which is little). Only the package's own files may have one, others n
 includes such a board may change its [variables].
     argv         the program and its arguments; argv_or: instead, where argv's program is not installed
     env, files   tables: its whole environment besides HOME, PATH and TERM=vt100, and files in its HOME
+    copies       files of this package that are put in its HOME; a program called "python" is the player's own Python
     columns, rows   of its terminal, 80 by 24
     restart_ms   it is started again so long after it has ended (default 500), as getty does; 0 = only by power
     ask_position    true: ESC[6n follows each `prompt`, unless the program asks itself, as busybox does, and the answer

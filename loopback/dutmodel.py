@@ -174,6 +174,7 @@ class ProgramSpec:
     argv_or: tuple[Template, ...]
     env: tuple[tuple[str, Template], ...]
     files: tuple[tuple[str, Template], ...]
+    copies: tuple[str, ...]
     columns: int
     rows: int
     restart_ms: int

@@ -327,6 +327,7 @@ class Reader:
             argv_or=tuple(self.template(table, "argv_or", text) for text in table.strings("argv_or")),
             env=self._texts(table, "env", table.mapping("env")),
             files=self._texts(table, "files", files),
+            copies=tuple(table.strings("copies")),
             columns=self.number(table, "columns", 80),
             rows=self.number(table, "rows", 24),
             restart_ms=self.number(table, "restart_ms", 500),
@@ -334,6 +335,8 @@ class Reader:
             ask_position=table.flag("ask_position", False),
             built_in=isinstance(table.data, Trusted),
         )
+        if spec.copies and not spec.built_in:
+            raise table.fail("copies", "are files of the package; your own board has files")
         if not spec.argv:
             raise table.fail("argv", "is required: the program and its arguments")
         if spec.ask_position and not spec.prompt:

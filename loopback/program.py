@@ -38,6 +38,7 @@ from .template import Template
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 READ = 4096
+PYTHON = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -89,6 +90,8 @@ class ProgramBoard:
         tried = []
         for templates in (self.spec.argv, self.spec.argv_or):
             argv = [self._render(template) for template in templates]
+            if argv[:1] == ["python"]:
+                return [PYTHON, *argv[1:]]
             if argv and (path := shutil.which(argv[0], path=PATH)):
                 return [path, *argv[1:]]
             tried += argv[:1]
@@ -152,6 +155,8 @@ class ProgramBoard:
         if self._home is None:
             self._home = Home()
         home = self._home.path
+        for name in self.spec.copies:
+            shutil.copyfile(Path(__file__).parent / name, Path(home, name))
         for name, text in self.spec.files:
             Path(home, name).write_text(self._render(text), encoding="utf-8")
         env = {"PATH": PATH, "HOME": home, "TERM": "vt100"}
