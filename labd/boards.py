@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         async def hold(self, key: str, meta: Any, fds: Sequence[int]) -> None: ...
         async def drop(self, key: str) -> None: ...
 
+
 #: Seconds for a player to say that it is ready.
 READY_SECONDS = 15.0
 

@@ -246,9 +246,7 @@ def _end(pid: int, number: int = 15) -> bool:
     return True
 
 
-def _untracked(
-    call: Call, status: dict[str, Any] | None, capture: dict[str, Any] | None
-) -> list[dict[str, Any]]:
+def _untracked(call: Call, status: dict[str, Any] | None, capture: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Processes of this runtime directory that nobody answers for; without a daemon, boards hang on the capture."""
     from labd import shim
     from labd.platform.processes import own_processes

@@ -1,6 +1,7 @@
 """The processes of ours that belong to one runtime directory, found by their command lines.
 
-The daemon, its capture process and its board players carry the runtime directory in their argv, so that `ps` is enough to know them.
+The daemon, its capture process and its board players carry the runtime directory in their argv, so that `ps` is
+enough to know them.
 """
 
 from __future__ import annotations
