@@ -9,7 +9,7 @@ A wait sees every byte from its cursor on exactly once, however it was stored, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ NAP_S = 1.0
 #: A wait that is longer than this says what it waits for.
 PROGRESS_S = 2.0
 _BACK = 1 << 12
+_RECENT = 12
 _BLOCK = 1 << 18
 # A flood of small reads wakes us for each: after so many wakes in so many seconds we sleep a little before we look.
 _FLOOD_WAKES, _FLOOD_WINDOW_S = 16, 0.02
@@ -195,11 +196,17 @@ class _Wait:
     def _echo_from_before(self) -> None:
         """What was sent shortly before the cursor may come back behind it."""
         back = max(self.reader.first_offset, self.start - _BACK)
-        sent = [event for event in self.reader.events(back) if self._sent(event)]
+        sent = [event for event in self._events_from(back) if self._sent(event)]
         if sent and (first := min(_sent_at(event) for event in sent)) < self.start:
             first = max(first, self.reader.first_offset, self.start - REACH)
             for offset, data in self.reader.chunks(first, self.start):
                 self.matcher.prime(offset, data)
+
+    def _events_from(self, back: int) -> Iterable[Event]:
+        """The events from the offset `back` on; at the live edge the newest few will do, and cost little."""
+        newest = list(self.reader.events(after=max(0, self.reader.event_count - _RECENT)))
+        at_the_edge = len(newest) < _RECENT or newest[0].rx <= self.start
+        return newest if at_the_edge else self.reader.events(back)
 
     def _sent(self, event: Event) -> bool:
         """Take note of an event; whether it was a send."""

@@ -184,6 +184,11 @@ class Reader:
                 return
             yield event
 
+    @property
+    def event_count(self) -> int:
+        """The number of the newest event. Looks at the disk again."""
+        return self._events().end_line
+
     def seams(self, start: int) -> list[Seam]:
         """Where what was received was interrupted, from the offset `start` on. Looks at the disk again on each call."""
         stream = self._events()

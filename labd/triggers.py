@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labd.lease import Key
 
 #: More firings than these in `LIMIT_S` seconds disarm a trigger: it answers itself, or another one.
-LIMIT = 20
+LIMIT = 50
 LIMIT_S = 10.0
 #: How many triggers a daemon keeps, the spent ones included.
 MOST = 200

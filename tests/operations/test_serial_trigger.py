@@ -75,19 +75,20 @@ def test_one_that_would_fire_on_its_own_text_is_refused(board: BenchInAFolder):
 
 
 def test_two_that_answer_each_other_are_stopped_and_it_is_said(labd: BenchInAFolder):
-    on(labd, "loop")
-    labd("serial", "trigger", "add", "dut", "pi1ng", "po2ng!", "--always")
-    labd("serial", "trigger", "add", "dut", "o2n", "--hex", "70 69 31 6e 67 0d", "--always")
-    labd("serial", "trigger", "add", "dut", "i1n", "--hex", "70 6f 32 6e 67 0d", "--always")
-    labd("serial", "send", "dut", "x", "--verify-echo")
-    labd("serial", "send", "dut", "something else pi1ng")
+    on(labd, "linux-login")
+    labd("serial", "expect", "dut", "login: ", "--since", "0", "--literal")
+    labd("serial", "send", "dut", "root", "--expect", "# ", "--literal")
+    labd("serial", "trigger", "add", "dut", "PING", "echo PO''NG", "--always")
+    labd("serial", "trigger", "add", "dut", "PONG", "echo PI''NG", "--always")
+    labd("serial", "send", "dut", "echo PI''NG")
 
     def rows() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = labd.json("serial", "trigger", "list")
         return found
 
-    until("quiet", lambda: sum(row["fired"] for row in rows()) < 65)
-    assert all(row["fired"] <= 20 for row in rows())
+    until("one of them to be disarmed", lambda: any(row["state"] == "limited" for row in rows()))
+    assert all(row["fired"] <= 50 for row in rows())
+    assert any(event["what"] == "limited" and "so it was disarmed" in event["why"] for event in events(labd, "trigger"))
 
 
 def test_what_can_not_be_armed_is_told_at_once(board: BenchInAFolder):
