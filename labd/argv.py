@@ -264,6 +264,10 @@ class _Reader:
             word = next(words, None)
             if word is not None:
                 self._place(param, word)
+            if param.repeat and word is not None:
+                more = [next(words) for _ in range(max(spare, 0))]
+                self.given[param.name] = [convert(param, w, param.metavar) for w in (word, *more)]
+                spare = 0
         extra = next(words, None)
         if extra is not None:
             raise Usage(f"labd {self.operation.name} has no place for {extra!r}", hint=self._extra_hint(extra))

@@ -170,7 +170,7 @@ class Client:
         asked = self.post(method, params, lab=lab)
         self._socket.settimeout(self.timeout_s if timeout_s is None else timeout_s)
         while True:
-            answer = self._read()
+            answer = self.message()
             if answer.get("method") == "rpc.item" and on_item is not None:
                 on_item(answer["params"]["item"])
             elif answer.get("id") == asked and "method" not in answer:
@@ -207,7 +207,8 @@ class Client:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
-    def _read(self) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
+        """The next message, waiting for it. Raises TimedOut, Unreachable."""
         while b"\n" not in self._buffer:
             try:
                 data = self._socket.recv(262144)

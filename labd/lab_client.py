@@ -159,6 +159,11 @@ class Lab:
         env = self.env if state is None else {**self.env, "XDG_STATE_HOME": os.path.dirname(state)}
         return paths.journal_dir(env, self.path, target, interface)
 
+    @property
+    def daemon_runs(self) -> bool:
+        """Whether a daemon answers just now."""
+        return client.answers(paths.socket_path(self.env))
+
     def start_daemon(self) -> None:
         """Make sure that the daemon runs, and is of this version. Raises Unreachable with its own words."""
         with self._lock:

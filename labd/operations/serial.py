@@ -6,13 +6,16 @@ from labd.errors import Refused, Usage
 from labd.operations.consoles import who_of
 from labd.operations.model import INTERFACE, TARGET, Operation, Param
 from labd.operations.serial_config import SERIAL_CONFIG_OPERATIONS
+from labd.operations.serial_connect import SERIAL_CONNECT
 from labd.operations.serial_expect import SERIAL_EXPECT
+from labd.operations.serial_hold import SERIAL_HOLD
 from labd.operations.serial_lines import SERIAL_LINES
 from labd.operations.serial_log import SERIAL_LOG
 from labd.operations.serial_run import SERIAL_RUN
 from labd.operations.serial_send import SERIAL_BREAK, SERIAL_SEND
 from labd.operations.serial_show import SERIAL_SHOW, state_text
 from labd.operations.serial_trigger import SERIAL_TRIGGERS
+from labd.operations.serial_xfer import SERIAL_XFER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ def watch(call: Call, args: Args) -> dict[str, Any]:
     lab = call.lab()
     target = lab.resolve_target(args.target, call)
     interface = None if args.interface is None else lab.resolve_interface(target, args.interface, call)["name"]
-    opened = call.hop(call.bench.watch, lab, target, interface)
+    opened = call.hop(call.bench.watch, lab, target, interface, call.level)
     return {"target": target, "interfaces": opened}
 
 
@@ -179,14 +182,7 @@ OPERATIONS = (
     ),
     _pulse("dtr", "press the DTR power button", ("labd serial dtr pico --ms 3000", "hard off")),
     _pulse("reset", "soft reset by a short press of the DTR power button", ("labd serial reset pico", "a soft press")),
-    Operation(
-        ("serial", "connect"),
-        "attach this terminal to the console",
-        effect="actuate",
-        where="client",
-        params=(TARGET, INTERFACE),
-        missing="an interactive terminal arrives with a later version; labd serial log --follow shows the console "
-        "live and labd serial send types into it",
-        examples=(("labd serial connect pico", "an interactive session"),),
-    ),
+    SERIAL_CONNECT,
+    SERIAL_HOLD,
+    SERIAL_XFER,
 )
