@@ -1,5 +1,8 @@
 """The modem lines between a served port and the board: DTR wired to its reset or its power button, CTS to its supply.
 
+A serial port's inputs are active low, and the supply pulls CTS's pin up as on a real adapter: while the board has power
+CTS is not asserted.
+
 `Uart` is what pyserial's RFC 2217 server takes for a serial port: it sets attributes here and reads them. What the
 lines do to the board is the player's business (`on_reset`, `on_button`). The record gets:
 
@@ -132,7 +135,7 @@ class Uart:
 
     @property
     def cts(self) -> bool:
-        return self._supply()
+        return not self._supply()
 
     @property
     def dsr(self) -> bool:

@@ -81,7 +81,7 @@ def test_a_pulse_of_dtr_resets_the_board_and_its_length_is_recorded(play: Play, 
     assert 200 <= measured[0]["ms"] < 1000
     assert measured[0]["level"] is False, "pyserial's DTR rests asserted, so a pulse takes it away"
     assert [entry["by"] for entry in player.records("reset")] == ["dtr"]
-    assert port.cts, "a reset takes no supply away"
+    assert not port.cts, "a reset takes no supply away"
 
 
 def test_opening_and_closing_is_no_pulse(play: Play, client: Client) -> None:
@@ -116,27 +116,27 @@ def test_dtr_may_be_the_power_button(play: Play, client: Client) -> None:
     assert player.stats()["powered"], "a short press of a running board's button does not switch it off"
     pulse(port, 500)
     until("a long press switches it off", lambda: not player.stats()["powered"])
-    until("CTS follows the supply", lambda: not port.cts)
+    until("CTS follows the supply", lambda: port.cts)
     pulse(port, 10)
     port.read_until(b"boot 2\r\n# ")
     assert [entry["ms"] >= 400 for entry in player.records("button")] == [False, True, False]
 
 
-def test_cts_is_the_supply_and_the_other_lines_are_set_from_outside(play: Play, client: Client) -> None:
+def test_cts_is_the_supply_active_low_and_the_other_lines_are_set_from_outside(play: Play, client: Client) -> None:
     player = play(SHELL, "--rfc2217", "0")
     port = client(player)
-    until("CTS is up", lambda: port.cts)
+    until("CTS is not asserted: there is power", lambda: not port.cts)
     player.do(power="off")
-    until("CTS is down", lambda: not port.cts)
+    until("CTS is asserted: there is none", lambda: port.cts)
     player.do(power="on")
-    until("CTS is up again", lambda: port.cts)
+    until("CTS is not asserted again", lambda: not port.cts)
     assert (port.dsr, port.cd, port.ri) == (False, False, False)
     player.do(lines={"dsr": True, "ri": True})
     until("DSR and RI are up", lambda: port.dsr and port.ri)
     assert not port.cd
     levels = player.do(lines={"dsr": False, "cd": True})["lines"]
     until("CD is up, DSR down", lambda: port.cd and not port.dsr)
-    assert levels == {"dtr": True, "rts": True, "cts": True, "dsr": False, "cd": True, "ri": True}
+    assert levels == {"dtr": True, "rts": True, "cts": False, "dsr": False, "cd": True, "ri": True}
     assert "no line 'dtr'" in player.ask(lines={"dtr": True})["error"]
 
 
