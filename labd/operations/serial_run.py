@@ -158,8 +158,8 @@ SERIAL_RUN = Operation(
     "without exit codes gives 1 as well, unless --no-status says that you know. At a login prompt nothing is typed.",
     examples=(
         ("labd serial run pico 'uname -a'", "its output alone"),
-        ("labd serial run pico 'test -e /dev/mmcblk0' && echo there", "the exit code is the board's"),
-        ("labd serial run pico 'cat /boot/config.bin' --binary --timeout 120 > config.bin", "exact bytes"),
+        ("labd serial run pico 'test -e /dev/mmcblk0'", "the exit code is the board's"),
+        ("labd serial run pico 'cat /boot/config.bin' --binary --timeout 120", "the exact bytes"),
         ("labd serial run pico -i bmc 'power status' --no-status", "a console without exit codes"),
     ),
 )  # fmt: skip

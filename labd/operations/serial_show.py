@@ -18,6 +18,8 @@ LOSSES_MOST = 20
 
 def show(call: Call, args: Args) -> list[dict[str, Any]]:
     """Each interface as configured, and what the daemon makes of it."""
+    from labd import claims
+
     lab = call.lab()
     targets = [lab.resolve_target(args.target, call)] if args.target or len(lab.targets) == 1 else list(lab.targets)
     if not targets:
@@ -27,7 +29,8 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
         live = {line["name"]: line for line in call.bench.status(lab.path, target)} if call.bench is not None else {}
         for line in lab.serial(target):
             row = {"target": target, **line, "state": "not captured", **live.get(line["name"], {})}
-            rows.append({**row, "capture": completeness(call, target, line["name"])})
+            claim = claims.read(call.env, lab.path, target)
+            rows.append({**row, "capture": completeness(call, target, line["name"]), "claim": claim})
     if not rows:
         call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
     elif call.bench is None:
@@ -71,6 +74,17 @@ def _paragraph(row: dict[str, Any]) -> list[str]:
     text = [f"{row['target']}.{row['name']}: {state_text(row)}"]
     if row["capture"] is not None:
         text.append(row["capture"]["text"])
+    if row.get("writer"):
+        from labd.claims import when
+        from labd.lease import person
+
+        held = row["writer"]
+        text.append(f"written to by {person(held['who'])}: {held['what']}, until {when(held['until'])} at the latest")
+    if row.get("claim"):
+        from labd.claims import when
+
+        why = f" ({row['claim']['why']})" if row["claim"]["why"] else ""
+        text.append(f"claimed by {row['claim']['by']} until {when(row['claim']['until'])}{why}")
     sensed = row.get("sense")
     if sensed:
         level = "asserted" if sensed["level"] else "not asserted"

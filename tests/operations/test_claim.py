@@ -18,6 +18,7 @@ def test_a_claimed_board_can_be_looked_at_by_all_and_acted_on_by_one(board: Benc
     refused = board("serial", "watch", "dut", check=6, env=BOB).stderr.decode()
     assert "dut is claimed by ann until" in refused and "(bisecting a boot hang); nothing was done" in refused
     board("serial", "watch", "dut", env=ANN)
+    assert "claimed by ann until" in board.out("serial", "show", "dut", env=BOB)
     acts = ("send dut x", "run dut x", "reset dut", "stop dut", "trigger add dut a b", "break dut")
     for act in acts:
         assert b"claimed by ann" in board("serial", *act.split(), check=6, env=BOB).stderr
