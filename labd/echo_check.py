@@ -21,6 +21,8 @@ TRIES = 5
 PIECE_MAX = 16
 #: Nothing must come for this long before the next line is typed.
 QUIET_S = 0.15
+#: How long a console may go on printing before the first byte is typed all the same.
+START_MAX_S = 2.0
 #: A command may talk for this long before the next line is typed all the same.
 OUTPUT_MAX_S = 30.0
 
@@ -59,12 +61,13 @@ class Typist:
         """
         check_text(data)
         lines = list(_lines(data))
+        self._until_quiet(min(QUIET_S, self.patience_s), START_MAX_S)
         for number, (text, end) in enumerate(lines):
             self._text(text, of=len(data))
             if end:
                 self._end(end)
             if number + 1 < len(lines):
-                self._until_quiet()
+                self._until_quiet(QUIET_S, OUTPUT_MAX_S)
         return self.result
 
     # -- one line ----------------------------------------------------------------------------------------------------
@@ -97,8 +100,8 @@ class Typist:
             data = self.read(until)
             heard += data
             text = _wrapped(_ESCAPES.sub(b"", heard), piece)
-            if text[: len(piece)] == piece:
-                return piece
+            if text[: len(piece)] == piece or (b"\n" in heard and text[-len(piece) :] == piece):
+                return piece  # also behind something that was printed in between
             if not data:
                 return text
             if len(text) >= len(piece):
@@ -134,9 +137,9 @@ class Typist:
             hint="labd serial send --eol lf, if the console wants another one",
         )
 
-    def _until_quiet(self) -> None:
-        give_up = time.monotonic() + OUTPUT_MAX_S
-        while self.read(time.monotonic() + QUIET_S) and time.monotonic() < give_up:
+    def _until_quiet(self, quiet_s: float, most_s: float) -> None:
+        give_up = time.monotonic() + most_s
+        while self.read(time.monotonic() + quiet_s) and time.monotonic() < give_up:
             pass
 
     def _differs(self, sent: bytes, came: bytes, of: int) -> LabdError:
