@@ -38,6 +38,7 @@ from .template import Template
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 READ = 4096
+HANG_UP_S = 0.05  # the terminal hangs up a moment before its program has ended
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -145,6 +146,7 @@ class ProgramBoard:
             self._send(self.dut.encoded(self.dut.banner.render(self.memory.look)))
             self._start()
             await self._carry()
+            await asyncio.sleep(HANG_UP_S)
             code = self._end()
             self._record.add("state", state="ended", code=code, boots=self.memory.boots)
             if not self.spec.restart_ms:
@@ -194,10 +196,12 @@ class ProgramBoard:
         process, self._process = self._process, None
         if process is None:
             return None
-        if process.poll() is None:
-            process.kill()
-        _end_orphans(process.pid)
-        return process.wait()
+        if process.returncode is None:  # not reaped yet, so the number is still its own, and its group's
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, 9)
+        code = process.wait()  # only then its children are this process's
+        _end_orphans()
+        return code
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
@@ -270,12 +274,10 @@ def _children() -> list[int]:
     return found
 
 
-def _end_orphans(leader: int) -> None:
+def _end_orphans() -> None:
     """End what the program left behind; all of it became this process's child, one generation after the other."""
-    with contextlib.suppress(OSError):
-        os.killpg(leader, 9)
     for _ in range(64):
-        left = [pid for pid in _children() if pid != leader]
+        left = _children()
         if not left:
             return
         for pid in left:

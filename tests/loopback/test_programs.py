@@ -61,11 +61,15 @@ def test_a_real_bash_has_bracketed_paste(play: Play, terminal: Open) -> None:
 
 @needs_bash
 def test_the_fancy_prompt_is_coloured_and_long_lines_are_redrawn(play: Play, terminal: Open) -> None:
-    port = terminal(play("fancy-shell").tty)  # at the speed of a line: what comes at once is not redrawn
+    port = terminal(play("fancy-shell", "--baud", "0").tty)
     port.expect(rb"\x1b\]0;root@fancy: ~\x07.*\x1b\[01;32mroot@fancy\x1b\[00m:\x1b\[01;34m~\x1b\[00m# ")
-    port.send(b"echo " + b"0123456789" * 8 + b"\r")
-    echo = port.expect(rb"\x1b\[\?2004l\r")
-    assert b"0123456789" * 8 not in echo, "readline did not wrap the line"
+    echo = b""
+    for byte in b"echo " + b"0123456789" * 8:  # one by one: what comes at once is not redrawn
+        port.send(bytes([byte]))
+        echo += port.expect(re.escape(bytes([byte])))
+    port.send(b"\r")
+    echo += port.expect(rb"\x1b\[\?2004l\r")
+    assert b"0123456789" * 8 not in echo and b" \r" in echo, "readline did not wrap the line"
     port.expect(rb"(0123456789){8}\r\n")
 
 
