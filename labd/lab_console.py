@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from labd import logquery
 from labd.bell import Bell
+from labd.client import Client, reply_of
 from labd.errors import PassedOn
 from labd.journal_read import Event as JournalEvent
 from labd.journal_read import Line as JournalLine
@@ -128,6 +130,34 @@ class Console:
         if check and ran.code != 0:
             raise PassedOn(f"{self.name}: {command!r} ended with {ran.code}", ran.code or 1)
         return ran
+
+    @contextmanager
+    def hold(self, *, take: bool = False, wait: float = 2.0, why: str = "") -> Iterator[None]:
+        """Within `with`: nobody but this process writes to the console. Reading is free for all.
+
+        Waits up to `wait` seconds for whoever writes now, or takes the console over. Raises Busy, which says who has
+        it; so do sends once somebody took it over.
+        """
+        grip = self.grip(take=take, wait=wait, why=why)
+        try:
+            yield
+        finally:
+            grip.close()
+
+    def grip(self, *, take: bool, wait: float, why: str) -> Client:
+        """A connection of its own that holds the console for as long as it is open."""
+        params = {"target": self.target, "interface": self.interface, "take": take, "wait": wait, "why": why or None}
+        self.lab.start_daemon()
+        grip = Client(self.lab.env, timeout_s=self.lab.timeout_s + wait)
+        try:
+            held = {name: value for name, value in params.items() if value is not None}
+            grip.post("serial.hold", held, lab=self.lab.path)
+            while "method" not in (answer := grip.message()):
+                reply_of(answer)  # raises why it is not held
+            return grip
+        except BaseException:
+            grip.close()
+            raise
 
     # --- reading back ------------------------------------------------------------------------------------------------
 

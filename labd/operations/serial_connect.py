@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from labd.call import Call
-    from labd.client import Client
     from labd.lab_client import Lab
     from labd.lab_console import Console
     from labd.operations.model import Args
@@ -50,7 +49,7 @@ def _shared(call: Call, args: Args, found: Console, line: dict[str, Any], termin
     from labd.attach import Session
 
     opened = found.watch()
-    grip = None if args.read_only else _grip(found, args.take)
+    grip = None if args.read_only else found.grip(take=args.take, wait=0, why="an interactive session")
     try:
         session = Session(found, terminal, escape=escape, tail=args.tail, read_only=args.read_only)
         where = opened.node or opened.device
@@ -61,24 +60,6 @@ def _shared(call: Call, args: Args, found: Console, line: dict[str, Any], termin
     finally:
         if grip is not None:
             grip.close()
-
-
-def _grip(found: Console, take: bool) -> Client:
-    """A connection that holds the console's lease while it lives. Raises Busy, which says who has it."""
-    from labd.client import Client, reply_of
-
-    grip = Client(found.lab.env)
-    try:
-        grip.post("serial.hold", {"target": found.target, "interface": found.interface, "take": take, "wait": 0,
-                                  "why": "an interactive session"}, lab=found.lab.path)  # fmt: skip
-        while True:
-            answer = grip.message()
-            if "method" in answer:
-                return grip
-            reply_of(answer)
-    except BaseException:
-        grip.close()
-        raise
 
 
 def _alone(call: Call, args: Args, bench: Lab, found: Console, line: dict[str, Any], terminal: Any,

@@ -177,3 +177,14 @@ def test_run_gives_the_output_and_the_exit_code_of_the_command(board: BenchInAFo
             console.run("exit_7() { return 7; }; exit_7", check=True)
         assert failed.value.exit_code == 7
         assert console.run("printf '\\0\\377'", binary=True).data == b"\x00\xff"
+
+
+def test_a_held_console_is_written_to_by_its_holder_alone(shell: Console, board: BenchInAFolder):
+    with shell.hold(why="a measurement"):
+        assert shell.send("echo mine").accepted
+        refused = board("serial", "send", "dut", "x", "--wait", "0", check=6)
+        assert b"a measurement" in refused.stderr
+        with Lab(env=board.env) as other:
+            assert other["dut"].console.state().fields["writer"]["what"] == "a measurement"
+    until("the console free again", lambda: shell.state().fields["writer"] is None)
+    board("serial", "send", "dut", "x")
