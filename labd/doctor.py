@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from shlex import quote
 from typing import Any
 
 from labd import hookwords, paths
@@ -130,11 +131,21 @@ def _netboot(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[R
     boot_file = config.get("boot_file")
     if not os.path.isdir(path):
         yield row(
-            target, "netboot", "missing", f"tftp_root {path} is not a directory", device=path, fix=f"mkdir -p {path}"
+            target,
+            "netboot",
+            "missing",
+            f"tftp_root {path} is not a directory",
+            device=path,
+            fix=f"mkdir -p {quote(path)}",
         )
     elif not os.access(path, os.R_OK | os.X_OK):
         yield row(
-            target, "netboot", "denied", f"tftp_root {path} may not be read", device=path, fix=f"chmod u+rx {path}"
+            target,
+            "netboot",
+            "denied",
+            f"tftp_root {path} may not be read",
+            device=path,
+            fix=f"chmod u+rx {quote(path)}",
         )
     elif boot_file and not os.path.exists(os.path.join(path, boot_file)):
         yield row(
@@ -143,7 +154,7 @@ def _netboot(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[R
             "missing",
             f"boot_file {boot_file} is not in {path}",
             device=path,
-            fix=f"cp KERNEL {os.path.join(path, boot_file)}",
+            fix=f"cp KERNEL {quote(os.path.join(path, boot_file))}",
         )
     else:
         yield row(target, "netboot", "ok", "tftp_root is there", device=path)
@@ -153,7 +164,7 @@ def _interface(bench: Bench, target: str, name: str) -> Row:
     known = bench.machine.facts.all_interfaces()
     if name not in known:
         near = nearest(name, known) or [nic["name"] for nic in bench.machine.network() if not nic["default_route"]]
-        fix = f"labd netboot set -t {target} --interface {near[0]}" if near else "labd discover"
+        fix = f"labd netboot set -t {target} --interface {quote(near[0])}" if near else "labd discover"
         return row(
             target,
             "netboot",
@@ -236,7 +247,7 @@ def hook_rows(bench: Bench, target: str, channel: str, key: str, text: str) -> I
         path, found = hookwords.find(program, bench.env, bench.folder)
         if path is None:
             denied = "not executable" in found
-            fix = f"chmod +x {found.split(' ', 1)[0]}" if denied else again
+            fix = f"chmod +x {quote(found.rpartition(' is ')[0] or found)}" if denied else again
             yield row(target, channel, "denied" if denied else "missing", found, interface=key, device=program, fix=fix)
             return
     for device in hook.devices:
@@ -299,7 +310,7 @@ def _video_name(bench: Bench, target: str, wanted: str, fix: str) -> Row:
             "incomplete",
             f"{wanted!r} matches {len(hits)} devices: {ids}",
             device=wanted,
-            fix=f"labd video set -t {target} --device {hits[0]['id'] or hits[0]['device']}",
+            fix=f"labd video set -t {target} --device {quote(str(hits[0]['id'] or hits[0]['device']))}",
         )
     return row(target, "video", "ok", f"matches {hits[0]['name']!r} ({hits[0]['device']})", device=wanted)
 
@@ -348,7 +359,7 @@ def _adb(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
             "incomplete",
             f"no serial is set and adb sees {listed}",
             device=None,
-            fix=f"labd adb set -t {target} --serial {hits[0]['serial']}",
+            fix=f"labd adb set -t {target} --serial {quote(hits[0]['serial'])}",
         )
     elif hits[0]["state"] != "device":
         yield row(

@@ -7,6 +7,7 @@ which resets many boards.
 import os
 import stat
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 from labd import paths
@@ -86,7 +87,7 @@ class _Line:
         return row(self.target, "serial", status, detail, interface=self.name, device=self.device, fix=fix)
 
     def _set(self, device: str) -> str:
-        return f"labd serial set {self.name} -t {self.target} --device {device}"
+        return f"labd serial set {self.name} -t {self.target} --device {quote(device)}"
 
     def _free_ports(self) -> list[dict[str, Any]]:
         """The ports that no interface of the lab uses, and that are not this machine's own console."""
@@ -99,7 +100,9 @@ class _Line:
     def _pick(self) -> str:
         """The command that takes the one unused USB adapter; to look, when there is none or a choice."""
         free = [port["device"] for port in self._free_ports() if port["vid"]]
-        return self._set(free[0]) if len(free) == 1 else "labd discover"
+        if len(free) == 1:
+            return self._set(free[0])
+        return f"plug it in, or name another: {self._set('DEVICE')}  # labd discover lists them"
 
     def _missing(self) -> Row:
         dangling = os.path.islink(self.path)

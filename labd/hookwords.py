@@ -32,7 +32,7 @@ class Hook:
             self.problem = str(error)
             return
         if taken.shell:
-            self.problem = f"it needs a shell for {taken.shell}; write {hooks.with_shell(text)}"
+            self.problem = f"it needs a shell for {taken.shell}; write sh -c '…'"
         words = taken.words
         self._walk(words)
 

@@ -81,7 +81,7 @@ def _compile(pattern: str, ignore_case: bool) -> Any:
         where = "" if problem.pos is None else f" at position {problem.pos}"
         raise Usage(
             f"--grep: {problem.msg}{where} of {pattern!r}",
-            hint=f"--grep {_quoted(regex.escape(pattern, special_only=True))} to find these very characters",
+            hint=f"labd serial log --grep {_quoted(regex.escape(pattern, special_only=True))}",
         ) from None
     except (OverflowError, RecursionError, ValueError) as problem:
         raise Usage(f"--grep: {pattern[:80]!r} is no usable pattern: {problem}") from None

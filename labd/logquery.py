@@ -65,15 +65,21 @@ def query(
     False. Raises Usage for selectors that contradict each other or a bad pattern, before anything is shown.
     """
     if raw and events:
-        raise Usage("--raw is the target's bytes and nothing else, so it can't show --events", hint="leave one out")
+        raise Usage(
+            "--raw is the target's bytes and nothing else, so it can't show --events", hint="labd serial log --help"
+        )
     if frm is not None and to is not None and to < frm:
-        raise Usage(f"--to {to} is before --from {frm}", hint=f"--from {to} --to {frm}")
+        raise Usage(f"--to {to} is before --from {frm}", hint=f"labd serial log --from {to} --to {frm}")
     if follow and (to is not None or wait is None):
-        raise Usage("--follow has no end, so it can't have --to", hint="leave one out")
+        raise Usage("--follow has no end, so it can't have --to", hint="labd serial log --help")
     try:
         asked = Query(Reader(directory), encoding)
     except OSError as problem:
-        raise LabdError(f"{directory} can't be read: {problem.strerror}", hint=f"ls -ld {directory}") from problem
+        import shlex
+
+        raise LabdError(
+            f"{directory} can't be read: {problem.strerror}", hint=f"ls -ld {shlex.quote(directory)}"
+        ) from problem
     if grep is not None:
         from labd.loggrep import Pattern
 

@@ -5,7 +5,10 @@ opens a device, starts a process or knows an operation. Reading is on the path o
 the warm path (`cache`, `model`) import next to nothing; parsing and editing are imported when they are needed.
 """
 
-from labd.lab.model import Lab
+import os
+
+from labd import paths
+from labd.lab.model import Lab, in_lab, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +29,28 @@ def load(path: str, env: "Mapping[str, str]") -> Lab:
     """
     from labd.lab import cache
 
+    words = _words(path, env)
     key = cache.key_of(path)
     kept = cache.recall(path, key, env) if key else None
     if kept is not None:
-        return Lab(path, kept[1], kept[0])
+        return Lab(path, kept[1], kept[0], words)
+    from labd.errors import LabdError
     from labd.lab import reading
 
-    return reading.read_lab(path, env)
+    try:
+        found = reading.read_lab(path, env)
+    except LabdError as error:
+        error.hint = in_lab(error.hint, words)
+        raise
+    found.words = words
+    return found
+
+
+def _words(path: str, env: "Mapping[str, str]") -> str:
+    """What a command needs to mean this lab: nothing for the one that the environment names."""
+    if path == paths.lab_path(env, os.getcwd() if env.get("LABD_LAB", "/")[:1] not in ("/", "~") else "/"):
+        return ""
+    return f"--lab {quoted(path)} "
 
 
 def edit(path: str, change: "Callable[[dict[str, Any]], Iterable[Change]]", env: "Mapping[str, str]") -> "Edited":

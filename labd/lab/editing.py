@@ -4,6 +4,7 @@ The only code that writes a lab. Called through `labd.lab.edit`; the operations'
 """
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -50,7 +51,8 @@ def edit(path: str, change: Changer, env: Mapping[str, str]) -> Edited:
                 return _edit(path, real, change, env)
             except storage.Moved:
                 continue
-    raise Busy(f"{path} was saved by somebody else each time it was about to be written", hint="try again")
+    raise Busy(f"{path} was saved by somebody else each time it was about to be written",
+               hint=f"fuser -v {shlex.quote(path)}")  # fmt: skip
 
 
 def create(path: str, env: Mapping[str, str]) -> Edited:

@@ -42,12 +42,16 @@ JOURNAL_DEFAULTS = {"keep_mb": 512, "keep_days": 90}
 
 
 class Lab:
-    """One lab file. `data` is what the file says, validated, defaults not filled; `digest` the sha256 of its bytes."""
+    """One lab file. `data` is what the file says, validated, defaults not filled; `digest` the sha256 of its bytes.
 
-    __slots__ = ("data", "digest", "path")
+    `words` are what a command needs to mean this lab: "" for the one that is taken anyway, else `--lab PATH `.
+    """
 
-    def __init__(self, path: str, data: "Table", digest: str) -> None:
+    __slots__ = ("data", "digest", "path", "words")
+
+    def __init__(self, path: str, data: "Table", digest: str, words: str = "") -> None:
         self.path = path
+        self.words = words
         self.data = data
         self.digest = digest
 
@@ -84,7 +88,7 @@ class Lab:
             raise NotFound(
                 f"no target {name!r} in {self.path}",
                 near=nearest(name, list(self.targets)),
-                hint="labd target list" if self.targets else f"labd target add {name}",
+                hint=f"labd {self.words}target list" if self.targets else f"labd target add {name}",
             )
         return self.targets[name]
 
@@ -92,7 +96,9 @@ class Lab:
         """The table of a declared host. Raises NotFound with near matches."""
         if name not in self.hosts:
             raise NotFound(
-                f"no host {name!r} in {self.path}", near=nearest(name, list(self.hosts)), hint="labd host list"
+                f"no host {name!r} in {self.path}",
+                near=nearest(name, list(self.hosts)),
+                hint=f"labd {self.words}host list",
             )
         return self.hosts[name]
 
@@ -102,7 +108,8 @@ class Lab:
         if kind not in table:
             has = ", ".join(channel_names(table)) or "no channel yet"
             raise NotFound(
-                f"target {target!r} has no {kind} channel (it has {has})", hint=f"labd {kind} set -t {target} --help"
+                f"target {target!r} has no {kind} channel (it has {has})",
+                hint=f"labd {self.words}{kind} set -t {target} --help",
             )
         found: Table = table[kind]
         return found
@@ -138,10 +145,12 @@ class Lab:
             return name
         names = list(self.targets)
         if not names:
-            raise NotFound(f"the lab {self.path} has no target yet", hint="labd target add NAME")
+            raise NotFound(f"the lab {self.path} has no target yet", hint=f"labd {self.words}target add NAME")
         if len(names) > 1:
             raise NotFound(
-                f"which target? the lab has {len(names)}: {', '.join(names)}", near=names, hint="labd target list"
+                f"which target? the lab has {len(names)}: {', '.join(names)}",
+                near=names,
+                hint=f"labd {self.words}target list",
             )
         call.note(f"target {names[0]}")
         return names[0]
@@ -155,13 +164,14 @@ class Lab:
         names = [entry["name"] for entry in entries]
         if not names:
             raise NotFound(
-                f"target {target!r} has no serial interface", hint=f"labd serial add console -t {target} -d DEVICE"
+                f"target {target!r} has no serial interface",
+                hint=f"labd {self.words}serial add console -t {target} -d DEVICE",
             )
         if name is None and len(names) > 1:
             raise NotFound(
                 f"which serial interface of {target!r}? it has {len(names)}: {', '.join(names)}",
                 near=names,
-                hint=f"-i {names[0]}",
+                hint=_with_interface(call, names[0]),
             )
         if name is None:
             call.note(f"interface {names[0]}")
@@ -170,9 +180,32 @@ class Lab:
             raise NotFound(
                 f"no serial interface {name!r} on target {target!r} (it has {', '.join(names)})",
                 near=nearest(name, names),
-                hint=f"labd serial list {target}",
+                hint=f"labd {self.words}serial list {target}",
             )
         return entries[names.index(name)]
+
+
+def quoted(word: str) -> str:
+    """A word as a shell takes it. As shlex does it, which costs the start of the program more than all else here."""
+    plain = word.isascii() and all(char.isalnum() or char in "@%+=:,./-_" for char in word)
+    return word if plain and word else "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def in_lab(hint: "str | None", words: str) -> "str | None":
+    """A hint that is a command of labd, so that it means the lab that `words` name."""
+    if hint and words and hint.startswith("labd ") and " --lab" not in hint and not hint.startswith("labd init"):
+        return f"labd {words}{hint[5:]}"
+    return hint
+
+
+def _with_interface(call: "Call", name: str) -> str:
+    """The call as it was, with an interface."""
+    import shlex
+
+    from labd.lab.redact import redact
+
+    at = call.argv.index("--") if "--" in call.argv else len(call.argv)
+    return redact(f"labd {shlex.join([*call.argv[:at], '-i', name, *call.argv[at:]])}")
 
 
 def channel_names(table: "Mapping[str, Any]") -> "list[str]":

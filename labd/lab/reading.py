@@ -4,6 +4,7 @@ Used when the cache misses and before every edit. Never writes anything but the 
 """
 
 import os
+import shlex
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -89,15 +90,18 @@ def read_source(path: str, env: Mapping[str, str]) -> Source:
         try:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
-                raise LabdError(f"the lab {path} is not a regular file", hint="--lab PATH of a TOML file")
+                raise LabdError(f"the lab {path} is not a regular file", hint=f"ls -lL {shlex.quote(path)}")
             with os.fdopen(os.dup(fd), "rb") as file:
                 raw = file.read()
             after = os.fstat(fd)
         finally:
             os.close(fd)
+        if raw and not after.st_size:
+            raise LabdError(f"the lab {path} is not a file on a disk: its size is unknown until it is read",
+                            hint=f"ls -lL {shlex.quote(path)}")  # fmt: skip
         if _times(before) == _times(after) and len(raw) == after.st_size:
             return Source(raw, after, path)
-    raise LabdError(f"the lab {path} keeps changing while it is read", hint="try again when its writer is done")
+    raise LabdError(f"the lab {path} keeps changing while it is read", hint=f"fuser -v {shlex.quote(path)}")
 
 
 def parse(text: str, path: str) -> dict[str, Any]:
@@ -136,8 +140,6 @@ def located(found: list[Problem], text: str, path: str) -> LabdError:
 
 def missing(path: str, env: Mapping[str, str]) -> NotFound:
     """The error for a lab that is not there."""
-    import shlex
-
     default = os.path.join(paths.config_dir(env), "lab.toml")
     hint = "labd init" if path == default else f"labd init --path {shlex.quote(path)}"
     link = f" (a link to {os.readlink(path)}, which does not exist)" if os.path.islink(path) else ""
@@ -147,7 +149,7 @@ def missing(path: str, env: Mapping[str, str]) -> NotFound:
 def _unreadable(path: str, error: OSError, env: Mapping[str, str]) -> LabdError:
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return missing(path, env)
-    return LabdError(f"cannot read the lab {path}: {error.strerror}", hint=f"ls -lL {path}")
+    return LabdError(f"cannot read the lab {path}: {error.strerror}", hint=f"ls -lL {shlex.quote(path)}")
 
 
 def _decode(raw: bytes, path: str) -> str:
@@ -158,7 +160,7 @@ def _decode(raw: bytes, path: str) -> str:
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
         byte = raw[error.start]
         raise LabdError(
-            f"{path}:{line}:{column}: expected UTF-8 text, found byte 0x{byte:02x}", hint=f"file {path}"
+            f"{path}:{line}:{column}: expected UTF-8 text, found byte 0x{byte:02x}", hint=f"file {shlex.quote(path)}"
         ) from None
 
 

@@ -10,34 +10,46 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_NAMES = (
-    r"[\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|private[_-]?key)"
-    r"|pass|pwd|auth|authorization|community|credentials?"
+#: Names that mean a secret wherever they stand in a name, and those that have to be a word of it on their own.
+_SURE = (
+    r"[\w.-]*(?:password|passwd|passphrase|passcode|secret|token|credential|bearer"
+    r"|(?:api|private|access)[_-]?key)[\w.-]*"
 )
-_WORDS = ("pass", "pwd", "secret", "token", "key", "auth", "community", "credential")
+_NAMES = rf"{_SURE}|(?:[\w.-]*[_.-])?(?:pass|pw|pwd|pat|key|auth|authorization|community|session|psk)"
+_WORDS = ("pass", "pw", "secret", "token", "pat", "key", "auth", "community", "credential", "bearer", "session", "psk")
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&;]+)"""
-
-_HEADER = (
-    r"(?i)(?P<keep>\b(?:authorization|x-[\w-]*(?:token|key)):\s*(?:(?:bearer|basic|token|digest)\s+)?)"
-    r"[^\s\"',;]+"
-)
+_JSON = r"""(?:\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',}\]\\]+)"""
+_HEADERS = r"(?:(?:proxy-)?authorization|x-[\w-]*(?:token|key)):\s*(?:(?:bearer|basic|token|digest)\s+)?"
+_USER = r"(?P<keep>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*"
 
 #: (words of which one must be there, in lower case; pattern). Most texts hold none, and then nothing is compiled.
 _RULES = (
-    # scheme://user:password@host
-    (("://",), r"(?P<keep>\b[a-zA-Z][\w+.-]*://[^\s/@:'\"]*:)[^\s/@'\"]+(?=@)"),
-    # Authorization: Bearer abc
-    (("authorization:", "x-"), _HEADER),
+    # scheme://user:password@host, http://token@host, user:password@host; the password may hold an @
+    (("://",), r"(?P<keep>\b[a-zA-Z][\w+.-]*://[^\s/@:'\"]*:)[^\s/'\"]+(?=@)"),
+    (("://",), r"(?P<keep>\bhttps?://)[^\s/@:'\"]+(?=@)"),
+    (("@",), r"(?P<keep>(?<![\w/:.@*+-])[\w.+-]+:)[^\s/'\":]+(?=@[\w.-])"),
+    # -H 'Authorization: Bearer abc', Authorization:abc, Cookie: a=b; c=d
+    (("authorization:", "x-"), rf"(?i)(?P<keep>['\"]\s*{_HEADERS})[^'\"\n]+"),
+    (("authorization:", "x-"), rf"(?i)(?P<keep>\b{_HEADERS})[^\s\"',;]+"),
+    (("cookie:",), r"(?i)(?P<keep>\bcookie:\s*)[^'\"\n]+"),
     # --password X, --token=X
     (_WORDS, rf"(?i)(?P<keep>(?<![\w-])--?(?:{_NAMES})(?:\s+|=))(?!-){_VALUE}"),
     # token=X, AMT_PASSWORD=X, ?api_key=X
     (_WORDS, rf"(?i)(?P<keep>(?<![\w-])(?:{_NAMES})=){_VALUE}"),
-    # curl -u user:password
-    (("-u", "--user"), r"(?P<keep>(?<!\S)(?:-u|--user)(?:\s+|=)['\"]?[^\s:'\"]+:)[^\s'\"]+"),
-    # ipmitool -P X, snmpset -c X, sshpass -p X
+    # {"password": "X"}, password: X
+    (_WORDS, rf"(?i)(?P<keep>\\?[\"'](?:{_NAMES})\\?[\"']\s*:\s*){_JSON}"),
+    (_WORDS, rf"(?i)(?P<keep>(?<![\w\"'-])(?:{_SURE}):\s+){_VALUE}"),
+    # curl -u user:password, -uuser:password, -u 'user:pass word'
+    (("-u", "--user", "--proxy-user"), rf"{_USER}'[^':]*:)[^']+"),
+    (("-u", "--user", "--proxy-user"), rf"{_USER}\"[^\":]*:)[^\"]+"),
+    (("-u", "--user", "--proxy-user"), rf"{_USER}[^\s:'\"=-][^\s:'\"]*:)(?!//)[^\s'\"]+"),
+    # curl -b name=X
+    (("curl",), rf"(?P<keep>\bcurl\b[^|;&]*?\s(?:-b|--cookie)[\s=]*){_VALUE}"),
+    # ipmitool -P X, snmpset -c X, sshpass -p X, mysql -pX
     (("ipmi",), rf"(?P<keep>\bipmi(?:tool|power)\b[^|;&]*?\s-[Pp]\s*){_VALUE}"),
     (("snmp",), rf"(?P<keep>\bsnmp\w+\b[^|;&]*?\s-[cAX]\s*){_VALUE}"),
     (("sshpass",), rf"(?P<keep>\bsshpass\s+-p\s*){_VALUE}"),
+    (("mysql", "mariadb", "mongo"), rf"(?P<keep>\b(?:mysql|mariadb|mongo)[\w-]*\b[^|;&]*?\s-p\s*){_VALUE}"),
 )  # fmt: skip
 
 

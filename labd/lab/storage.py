@@ -8,6 +8,7 @@ mode, owner and extended attributes stay. Knows nothing about TOML.
 import errno
 import fcntl
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterator
@@ -106,7 +107,8 @@ def _lock(fd: int, path: str, patience_s: float) -> None:
         if time.monotonic() > deadline:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
             who = f"process {holder}" if holder.isdigit() else "another process"
-            raise Busy(f"{who} has been editing the lab {path} for {patience_s:g} s", hint=f"ps -p {holder or 'PID'}")
+            raise Busy(f"{who} has been editing the lab {path} for {patience_s:g} s",
+                       hint=f"ps -p {holder}" if holder.isdigit() else None)  # fmt: skip
         time.sleep(pause)
         pause = min(pause * 1.5, 0.02)
 
@@ -173,12 +175,13 @@ def _sync_directory(directory: str) -> None:
 
 def _cannot(path: str, error: OSError) -> LabdError:
     directory = os.path.dirname(os.path.realpath(path))
+    quoted = shlex.quote(directory)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return LabdError(f"no space left in {directory} to write {path}; the file is as it was", hint=f"df {directory}")
+        return LabdError(f"no space left in {directory} to write {path}; the file is as it was", hint=f"df {quoted}")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return LabdError(
-            f"may not write in {directory}: {error.strerror}; {path} is as it was", hint=f"ls -ld {directory}"
+            f"may not write in {directory}: {error.strerror}; {path} is as it was", hint=f"ls -ld {quoted}"
         )
     if error.errno == errno.ENOENT:
-        return LabdError(f"no directory {directory} to write {path} in", hint=f"mkdir -p {directory}")
-    return LabdError(f"cannot write {path}: {error.strerror}; the file is as it was", hint=f"ls -ld {directory}")
+        return LabdError(f"no directory {directory} to write {path} in", hint=f"mkdir -p {quoted}")
+    return LabdError(f"cannot write {path}: {error.strerror}; the file is as it was", hint=f"ls -ld {quoted}")

@@ -13,7 +13,13 @@ TARGET_OPTION = Param("target", "the target; may be left out when the lab has on
 OPERATIONS = (
     *channel_operations(
         "adb",
-        "which Android device a target is",
+        summaries=(
+            "say which Android device a target is; only the given fields change",
+            "forget which Android device a target is; the target stays",
+            "the Android device that a target is",
+            "the targets that are Android devices, with their serial numbers",
+        ),
+        removed="pico is no Android device any more",
         example=("labd adb set -t tablet --serial ABC123", "the device with this adb serial number"),
         unset="serial",
         doc="Without --serial the target is the only device that adb sees. There is no verb to reboot a device over "

@@ -67,29 +67,36 @@ def _local(call: Call, host: str | None) -> None:
     """Raise unless `host` is this machine: NotFound if the lab does not know it, Unreachable if it is another."""
     if host in (None, "local"):
         return
+    import shlex
+
     from labd.doctor import is_local
 
     lab = call.lab()
     lab.host(host or "")
     if not is_local(lab.data, host):
         raise Unreachable(f"host {host!r} is another machine; remote hosts arrive with a later version of labd",
-                          hint=f"run it there: ssh {lab.hosts[host or '']['ssh']} labd discover")  # fmt: skip
+                          hint=f"ssh {shlex.quote(lab.hosts[host or '']['ssh'])} labd discover")  # fmt: skip
 
 
 def _doctor(call: Call, args: Args) -> Answer:
     from labd import doctor, inventory
+    from labd.lab.model import in_lab
 
     lab = call.lab()
     _local(call, args.host)
     names = [args.target] if args.target is not None else list(lab.targets)
     if not names:
-        raise NotFound(f"nothing to check: the lab {lab.path} has no target", hint="labd target add NAME")
+        raise NotFound(
+            f"nothing to check: the lab {lab.path} has no target", hint=f"labd {call.lab_words()}target add NAME"
+        )
     machine = inventory.this_machine()
     bench = doctor.Bench(machine, lab.data, lab.directory, call.env)
     rows: list[dict[str, Any]] = []
     for name in names:
         lab.target(name)
         rows += doctor.examine(bench, name, lab.serial(name))
+    for row in rows:
+        row["fix"] = in_lab(row["fix"], call.lab_words())
     problems = sum(row["status"] in doctor.PROBLEMS for row in rows)
     warnings = sum(row["status"] == "warning" for row in rows)
     data = {"lab": lab.path, "targets": names, "rows": rows, "problems": problems, "warnings": warnings}
@@ -105,7 +112,8 @@ def _doctor_text(data: dict[str, Any]) -> str:
         if row["fix"]:
             lines.append(f"            fix: {row['fix']}")
     counts = [f"{data[what]} {what if data[what] != 1 else what[:-1]}" for what in ("problems", "warnings")]
-    checked = f"{len(data['rows'])} findings on {', '.join(data['targets'])} in {data['lab']}"
+    found = len(data["rows"])
+    checked = f"{found} finding{'s' if found != 1 else ''} on {', '.join(data['targets'])} in {data['lab']}"
     return "\n".join([*lines, "", f"{', '.join(counts)}: {checked}; no device was opened, no hook was run"])
 
 

@@ -34,9 +34,19 @@ NEEDED = {"video": "device", "hid": "cmd"}
 
 
 def channel_operations(
-    kind: str, what: str, *, example: tuple[str, str], unset: str, doc: str = ""
+    kind: str,
+    *,
+    summaries: tuple[str, str, str, str],
+    example: tuple[str, str],
+    unset: str,
+    removed: str,
+    doc: str = "",
 ) -> tuple[Operation, ...]:
-    """The configuration verbs of one channel. `what` names it in help; `unset` is a field for the example."""
+    """The configuration verbs of one channel. `summaries` are those of set, rm, show and list.
+
+    `unset` is a field for an example, `removed` what an example says of `rm`.
+    """
+    sets, takes, shows, lists = summaries
     fields = schema.SINGLE_CHANNELS[kind]
 
     def set_channel(call: Call, args: Args) -> dict[str, Any]:
@@ -54,7 +64,7 @@ def channel_operations(
     return (
         Operation(
             (kind, "set"),
-            f"configure {what}; only the given fields change",
+            sets,
             effect="config",
             params=(TARGET_FLAG, *params_of(fields), UNSET),
             handler=set_channel,
@@ -64,31 +74,36 @@ def channel_operations(
         ),
         Operation(
             (kind, "rm"),
-            f"take {what} out of the lab; the target stays",
+            takes,
             effect="config",
             params=(TARGET_FLAG,),
             handler=remove,
             text=report_text,
-            examples=((f"labd {kind} rm -t pico", f"pico has no {kind} any more"),),
+            examples=((f"labd {kind} rm -t pico", removed),),
         ),
         Operation(
             (kind, "show"),
-            f"how {what} is configured",
+            shows,
             effect="observe",
             params=(TARGET,),
             handler=show,
             text=show_text,
-            examples=((f"labd {kind} show pico", f"the {kind} channel of pico"),),
+            examples=((f"labd {kind} show pico", "what the lab says of it"),),
         ),
         Operation(
             (kind, "list"),
-            f"the targets that have a {kind} channel",
+            lists,
             effect="observe",
             handler=list_all,
             text=list_text,
             examples=((f"labd {kind} list", "one line a target"),),
         ),
     )
+
+
+def channel_words(kind: str) -> str:
+    """A channel with its article: `an adb channel`."""
+    return f"{'an' if kind == 'adb' else 'a'} {kind} channel"
 
 
 def _set(call: Call, args: Args, kind: str) -> dict[str, Any]:
@@ -144,9 +159,10 @@ def _show(call: Call, args: Args, kind: str) -> dict[str, Any]:
     name = args.target
     if name is None and len(holders) == 1:
         name = holders[0]
-        call.note(f"target {name}, the only one with a {kind} channel")
+        call.note(f"target {name}, the only one with {channel_words(kind)}")
     elif name is None and lab.targets and not holders:
-        raise NotFound(f"no target of {lab.path} has a {kind} channel", hint=f"labd {kind} set -t TARGET --help")
+        raise NotFound(f"no target of {lab.path} has {channel_words(kind)}",
+                       hint=f"labd {call.lab_words()}{kind} set -t TARGET --help")  # fmt: skip
     name = lab.resolve_target(name, call)
     return _facts(lab, name, kind)
 
@@ -170,7 +186,8 @@ def _list(call: Call, kind: str) -> dict[str, Any]:
     lab = call.lab()
     found = [_facts(lab, name, kind) for name, table in lab.targets.items() if kind in table]
     if not found:
-        call.note(f"no target of {lab.path} has a {kind} channel; labd {kind} set -t TARGET makes one")
+        makes = f"labd {call.lab_words()}{kind} set -t TARGET makes one"
+        call.note(f"no target of {lab.path} has {channel_words(kind)}; {makes}")
     return {"channels": found}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from labd.errors import Usage, nearest
 from labd.operations.model import Answer, Operation, Param
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.operations.model import Args
+
+FLAGS = ("--search", "--check", "--json", "--help", "--quiet", "--lab")
 
 #: What a word is worth where it is found.
 WEIGHTS = (("path", 8), ("summary", 4), ("examples", 2), ("params", 2), ("doc", 1))
@@ -135,16 +139,22 @@ def _commands(call: Call, args: Args) -> Any:
             raise Usage("--check and --search exclude each other")
         return _check(args.words)
     words = list(args.words)
+    if "--json" in words:  # behind the first word of a search, the parser takes it for one more
+        words.remove("--json")
+        call.json = True
     if args.search is None and words:
-        raise Usage(f"labd commands has no place for {words[0]!r}", hint=f"labd commands --search {words[0]}")
+        flags = any(word.startswith("-") for word in words)
+        hint = f"labd commands {'--check --' if flags else '--search'} {shlex.join(words)}"
+        raise Usage(f"labd commands has no place for {words[0]!r}", hint=hint)
     from labd.operations import all_operations
 
     table = [described(op) for op in all_operations()]
     if args.search is None:
         return {"operations": table}
-    if "--json" in words:  # behind the first word of a search, the parser takes it for one more
-        words.remove("--json")
-        call.json = True
+    flag = next((word for word in (args.search, *words) if word.startswith("-")), None)
+    if flag is not None:
+        raise Usage(f"labd commands has no flag {flag!r}, and a search is for words", near=nearest(flag, FLAGS),
+                    hint="labd commands --help")  # fmt: skip
     wanted = _words(" ".join([args.search, *words]))
     if not wanted:
         raise Usage("--search needs words, like: --search power cycle", hint="labd commands")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def init(call: Call, args: Args) -> dict[str, Any]:
     """Make an empty lab file; refused if there is a file."""
+    import shlex
+
     from labd import paths
     from labd.lab import editing
 
@@ -22,8 +24,9 @@ def init(call: Call, args: Args) -> dict[str, Any]:
     done = editing.create(path, call.env)
     call.record["lab_before"], call.record["lab_after"] = done.before, done.after
     if path != call.lab_path:
-        call.note(f"this is not the lab in force ({call.lab_path}); use --lab {path}, or LABD_LAB")
-    call.note("next: labd target add NAME, then labd serial add console -t NAME --device DEVICE")
+        call.note(f"this is not the lab in force ({call.lab_path}); use --lab {shlex.quote(path)}, or LABD_LAB")
+    words = call.lab_words() if path == call.lab_path else f"--lab {shlex.quote(path)} "
+    call.note(f"next: labd {words}target add NAME, then labd {words}serial add console -t NAME --device DEVICE")
     return {"path": path, "created": True}
 
 
@@ -43,7 +46,7 @@ def path(call: Call, args: Args) -> dict[str, Any]:
 
     found = os.path.exists(call.lab_path)
     if not found:
-        call.note("there is no such file yet; labd init makes it")
+        call.note(f"there is no such file yet; labd {call.lab_words()}init makes it")
     return {"path": call.lab_path, "exists": found}
 
 
@@ -55,8 +58,9 @@ def edit(call: Call, args: Args) -> Any:
     from labd.operations.model import Answer
 
     before = reading.read_source(call.lab_path, call.env).digest
-    editor = call.env.get("VISUAL") or call.env.get("EDITOR")
-    if editor is None and not call.stdin_tty:
+    named = [call.env.get(name, "").strip() for name in ("VISUAL", "EDITOR")]  # an empty one names none
+    editor = next(filter(None, named), "")
+    if not editor and not (call.stdin_tty and call.stdout_tty):
         raise Usage("config edit opens an editor and needs a terminal; the set and --unset verbs need none",
                     hint="labd commands --search set")  # fmt: skip
     try:
@@ -72,7 +76,7 @@ def edit(call: Call, args: Args) -> Any:
         lab.load(call.lab_path, call.env)
     except LabdError as error:
         raise LabdError(f"saved, but it is no valid lab now: {error.message}", near=error.near,
-                        hint="labd config edit") from None  # fmt: skip
+                        hint=f"labd {call.lab_words()}config edit") from None  # fmt: skip
     changed = before != after
     return Answer({"path": call.lab_path, "changed": changed},
                   text=f"{call.lab_path}: {'changed, and valid' if changed else 'unchanged'}")  # fmt: skip

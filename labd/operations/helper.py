@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from labd.operations.model import Args
 
 HOOKS = (
-    "In a hook, a helper's name is its program: "
+    "a helper's name is the program: "
     'labd power set -t TARGET --cycle-cmd "shellyplug -d 192.0.2.41 cycle". Bundled helpers are found before PATH.'
 )
 
@@ -55,7 +55,7 @@ def _operation(name: str, summary: str) -> Operation:
         summary,
         effect="actuate",
         where="client",
-        doc=f"{usage}\n\nAll words behind the name are the helper's own, and so is the exit code. {HOOKS}",
+        doc=f"{usage}\n\nAll words behind the name are the helper's own, and so is the exit code. In a hook, {HOOKS}",
         params=(Param("words", "the helper's own words", kind="rest", metavar="ARGS"),),
         handler=_runner(name),
         examples=tuple((f"labd helper {words}", what) for words, what in examples),
@@ -68,7 +68,7 @@ OPERATIONS = (
         ("helper",),
         "list the bundled helper programs",
         effect="help",
-        doc="Helpers are small programs for power and input hooks; each is also usable alone. " + HOOKS,
+        doc="Helpers are small programs for power and input hooks; each is also usable alone. In a hook, " + HOOKS,
         handler=_list,
         text=_list_text,
         examples=(("labd helper", "what there is, and how hooks call it"),),

@@ -10,7 +10,13 @@ LATER = "emulated input arrives with a later version; hid set, rm, show and list
 OPERATIONS = (
     *channel_operations(
         "hid",
-        "the command that types and clicks on a target",
+        summaries=(
+            "say which command types and clicks on a target; only the given fields change",
+            "take a target's input command out of the lab; the target stays",
+            "the command that types and clicks on a target",
+            "the targets that have an input command, with their commands",
+        ),
+        removed="nothing types on pico any more",
         example=('labd hid set -t pico --cmd "hidrig -d /dev/ttyACM1"', "an input rig; what to do is appended"),
         unset="host",
         doc="The command runs without a shell, with the words of labd hid send appended to it.",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from labd.lab.schema import Field
     from labd.operations.model import Args
 
+#: How long an edit may take before the person is told that it goes on, in seconds.
+PATIENCE_S = 2.0
+
 UNSET = Param("unset", "clear this field", flags=("--unset",), metavar="FIELD", repeat=True)
 
 
@@ -91,16 +94,16 @@ def wish(call: Call, args: Args, fields: Mapping[str, Field]) -> Wish:
 def _checked(call: Call, field: Field, value: Any) -> Any:
     from labd.lab.validate import value_problem
 
-    flag = field.flags[-1]
+    flag = _typed(call, field)
     if field.kind == "float" and field.choices:
         value = float(value) if "." in value else int(value)
     if isinstance(value, str):
         if any("\ud800" <= char <= "\udfff" for char in value):
-            raise Usage(f"{flag} is not valid UTF-8 text")
+            raise Usage(f"{_typed(call, field)} is not valid UTF-8 text")
         if field.kind == "path":
             value = _whole_path(call, value)
         if field.kind == "command":
-            _no_shell(flag, value)
+            _no_shell(call, flag, value)
     wrong = value_problem(field, value)
     if wrong:
         raise Usage(f"{flag}: {wrong}")
@@ -116,11 +119,15 @@ def _whole_path(call: Call, value: str) -> str:
     return os.path.normpath(os.path.join(call.cwd, value))
 
 
-def _no_shell(flag: str, command: str) -> None:
-    """Raise Usage for a command that only a shell understands, with the form that works."""
-    import shlex
+def _typed(call: Call, field: Field) -> str:
+    """The flag as it was typed, of those that mean this field."""
+    given = [word.partition("=")[0] for word in call.argv]
+    return next((flag for flag in field.flags if flag in given), field.flags[0])
 
-    from labd.lab.hooks import take_apart, with_shell
+
+def _no_shell(call: Call, flag: str, command: str) -> None:
+    """Raise Usage for a command that only a shell understands, with the form that works. No secret is told."""
+    from labd.lab.hooks import take_apart
 
     try:
         found = take_apart(command)
@@ -128,9 +135,38 @@ def _no_shell(flag: str, command: str) -> None:
         raise Usage(f"{flag}: {error}") from None
     if found.shell:
         raise Usage(
-            f"{flag}: commands of the lab run without a shell, and this one needs one for {found.shell}",
-            hint=f"{flag} {shlex.quote(with_shell(command))}",
+            f"{flag}: commands of the lab run without a shell, and this one needs one for {_shell_told(found.shell)}",
+            hint=_with_shell(call, flag, command),
         )
+
+
+def _shell_told(what: str) -> str:
+    from labd.lab.redact import redact
+
+    return redact(what)
+
+
+def _with_shell(call: Call, flag: str, command: str) -> str:
+    """The call that works, if it can be read; else the form of it."""
+    import shlex
+
+    from labd.lab.redact import redact
+
+    odd = set(command) & set("'\"\\$`")  # what means something within quotes
+    readable = redact(command) == command and command.isprintable() and not ("'" in odd or {'"', "\\"} & odd)
+    script = command if readable else "…"
+    wrapped = f"'sh -c \"{script}\"'" if readable and odd else f"\"sh -c '{script}'\""
+    words = []
+    for word in call.argv:
+        name, equals, value = word.partition("=")
+        if word == command:
+            words.append(wrapped)
+        elif equals and value == command and name in (flag, flag.lstrip("-")):
+            words.append(f"{name}={wrapped}")
+        else:
+            words.append(shlex.quote(word))
+    more = "" if readable else "  # with your command for …; if it has quotes of its own, put it into a script"
+    return redact(f"labd {' '.join(words)}") + more if wrapped in " ".join(words) else f"{flag} {wrapped}{more}"
 
 
 def _field_named(word: str, fields: Mapping[str, Field]) -> str:
@@ -157,9 +193,23 @@ def require_any(found: Wish, fields: Mapping[str, Field], without: tuple[str, ..
 
 def edit(call: Call, change: Callable[[dict[str, Any]], Iterable[Change]]) -> None:
     """Make the edit on this call's lab, put its digests into the record, tell of a new file."""
-    from labd import lab
+    import threading
 
-    done = lab.edit(call.lab_path, change, call.env)
+    from labd import lab
+    from labd.lab.model import in_lab
+
+    told = f"still editing {call.lab_path}: it is large, or somebody else is editing it"
+    patience = threading.Timer(PATIENCE_S, call.note, (told,))
+    patience.daemon = True
+    patience.start()
+    try:
+        done = lab.edit(call.lab_path, change, call.env)
+    except LabdError as error:
+        error.hint = in_lab(error.hint, call.lab_words())
+        raise
+    finally:
+        patience.cancel()
+        patience.join()
     call.record["lab_before"], call.record["lab_after"] = done.before, done.after
     call._lab = None  # what was read before is history
     if done.created:
@@ -170,7 +220,7 @@ def lab_of(call: Call, data: dict[str, Any]) -> Any:
     """The data under the lock as a Lab, for its lookups and their errors."""
     from labd.lab import Lab
 
-    return Lab(call.lab_path, data, "")
+    return Lab(call.lab_path, data, "", call.lab_words())
 
 
 def check_host(call: Call, data: dict[str, Any], name: str | None) -> None:

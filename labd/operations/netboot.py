@@ -20,6 +20,7 @@ LATER_LINK = "driving the link arrives with a later version; netboot set, rm, sh
 def tftp_root(call: Call, args: Args) -> dict[str, Any]:
     """The directory that a target boots from, `~` expanded where it is on this machine."""
     import os
+    import shlex
 
     from labd import paths
 
@@ -27,21 +28,29 @@ def tftp_root(call: Call, args: Args) -> dict[str, Any]:
     target = lab.resolve_target(args.target, call)
     channel = lab.channel(target, "netboot")
     if "tftp_root" not in channel:
-        raise NotFound(f"{target}.netboot has no tftp_root", hint=f"labd netboot set -t {target} --tftp-root DIR")
+        raise NotFound(
+            f"{target}.netboot has no tftp_root", hint=f"labd {call.lab_words()}netboot set -t {target} --tftp-root DIR"
+        )
     root, host = channel["tftp_root"], lab.host_of(target, channel)
     if host != "local":
         call.note(f"on host {host}")
         return {"target": target, "tftp_root": root, "host": host}
     root = paths.expand(root, call.env, lab.directory)
     if not os.path.isdir(root):
-        call.note(f"there is no such directory yet; mkdir -p {root}")
+        call.note(f"there is no such directory yet; mkdir -p {shlex.quote(root)}")
     return {"target": target, "tftp_root": root, "host": host}
 
 
 OPERATIONS = (
     *channel_operations(
         "netboot",
-        "how a target boots over the network",
+        summaries=(
+            "say how a target boots over the network; only the given fields change",
+            "take a target's network boot out of the lab; the target stays",
+            "how a target boots over the network",
+            "the targets that boot over the network, with their interfaces",
+        ),
+        removed="pico boots from its own storage",
         example=("labd netboot set -t pico --interface en7 --tftp-root ~/tftp/pico", "over this Ethernet interface"),
         unset="http_port",
     ),

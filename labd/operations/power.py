@@ -14,7 +14,13 @@ PLUG = (
 OPERATIONS = (
     *channel_operations(
         "power",
-        "how a target's power is switched",
+        summaries=(
+            "say which commands switch a target's power; only the given fields change",
+            "take a target's power commands out of the lab; the target stays",
+            "the commands that switch a target's power",
+            "the targets whose power can be switched, with their commands",
+        ),
+        removed="labd can't switch pico any more",
         example=(PLUG, "a smart plug, through a bundled helper (labd helper lists them)"),
         unset="off_cmd",
         doc="Hooks are commands of yours. They run without a shell; one that needs pipes, variables or && says so: "

@@ -36,12 +36,13 @@ def read_log(call: Call, args: Args) -> Iterator[dict[str, Any] | bytes]:
         wait=call.wait_data,
         encoding=line["encoding"],
     )
-    return _items(call, found, target, line)
+    return _items(call, found, target, line, f"labd {lab.words}serial watch {target}")
 
 
-def _items(call: Call, found: logquery.Query, target: str, line: dict[str, Any]) -> Iterator[dict[str, Any] | bytes]:
+def _items(
+    call: Call, found: logquery.Query, target: str, line: dict[str, Any], watch: str
+) -> Iterator[dict[str, Any] | bytes]:
     name = f"{target}.{line['name']}"
-    watch = f"labd {call.lab_words()}serial watch {target}"
     row = _row(call, target, line["name"])
     failing = row.get("failing") if row else None
     if found.wait is not None and row is None:

@@ -34,7 +34,7 @@ def list_targets(call: Call, args: Args) -> dict[str, Any]:
     """Every target with its hosts and channels."""
     lab = call.lab()
     if not lab.targets:
-        call.note(f"no target in {lab.path} yet; labd target add NAME makes one")
+        call.note(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
     return {"targets": [target_row(lab, name) for name in lab.targets]}
 
 
@@ -51,7 +51,7 @@ def show(call: Call, args: Args) -> dict[str, Any]:
         lab.target(args.target)
         return {"targets": [target_facts(lab, args.target)]}
     if not lab.targets:
-        call.note(f"no target in {lab.path} yet; labd target add NAME makes one")
+        call.note(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
     return {"targets": [target_facts(lab, name) for name in lab.targets]}
 
 

@@ -14,7 +14,13 @@ STABLE = Param("stable", "wait until the picture has settled", kind="switch", fl
 OPERATIONS = (
     *channel_operations(
         "video",
-        "which capture device sees a target's screen",
+        summaries=(
+            "say which capture device sees a target's screen; only the given fields change",
+            "take a target's capture device out of the lab; the target stays",
+            "the capture device that sees a target's screen",
+            "the targets whose screens are captured, with their devices",
+        ),
+        removed="nothing looks at pico's screen any more",
         example=("labd video set -t pico --device /dev/video0", "the capture stick that pico is plugged into"),
         unset="host",
     ),

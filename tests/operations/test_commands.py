@@ -93,3 +93,13 @@ def test_check_says_what_is_not_in_this_version(tmp_path: Path) -> None:
 def test_words_without_search_are_an_error_that_names_it(tmp_path: Path) -> None:
     code, _, err = labd(tmp_path, "commands", "power")
     assert code == 2 and "--search power" in err
+
+
+def test_a_flag_is_no_word_to_search_for(tmp_path):
+    from tests.operations.lab_bench import Bench
+
+    bench = Bench(tmp_path)
+    for line in ("labd commands --search --bogus", "labd commands --search power --bogus"):
+        assert "no flag '--bogus'" in bench.error(line, 2)["message"]
+    assert bench.error("labd commands nope", 2)["hint"] == "labd commands --search nope"
+    assert bench.error("labd commands 'no pe'", 2)["hint"] == "labd commands --search 'no pe'"

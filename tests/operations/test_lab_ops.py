@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from labd.argv import parse
+from labd.call import Call
 from labd.lab import load
 from labd.lab.reading import digest
 from labd.operations import noun_operations
@@ -230,8 +231,94 @@ def test_a_hook_that_needs_a_shell_is_refused_with_a_form_that_works(pico, hook,
     error = pico.error(f"labd power set -t pico --on-cmd {shlex.quote(hook)}", 2)
     assert what in error["message"]
     assert pico.lab.read_text() == LAB
-    pico(f"labd power set -t pico {error['hint']}")
+    assert "'\"'" not in error["hint"], "it can be read"
+    pico(error["hint"].removesuffix(" --json"))
     assert shlex.split(pico.data()["targets"]["pico"]["power"]["on_cmd"]) == ["sh", "-c", hook]
+
+
+@pytest.mark.parametrize(
+    "hook", ["curl -u admin:S3CRET http://x | tee y", "PDU_PASS=S3CRET pdu on", "echo 'it is' | pdu --password S3CRET"]
+)
+def test_the_refusal_of_a_hook_tells_no_secret_and_stays_readable(pico, hook):
+    for flag in (f"--on-cmd {shlex.quote(hook)}", shlex.quote(f"--on-cmd={hook}")):
+        said = pico(f"labd power set -t pico {flag}", 2)
+        assert "S3CRET" not in said.err + said.out
+        assert "power set -t pico --on-cmd" in said.err and "\"sh -c '…'\"" in said.err
+
+
+def test_a_mistake_is_reported_of_the_flag_that_was_typed(pico):
+    for flag in ("--description", "--note"):
+        assert pico.error(f"labd target set pico {flag} \udcff", 2)["message"].startswith(f"{flag} is not valid UTF-8")
+
+
+def test_hints_name_the_lab_that_is_in_force(pico, tmp_path):
+    other = tmp_path / "o ther.toml"
+    other.write_text(LAB)
+    lab = f"--lab {shlex.quote(str(other))}"
+    hints = [
+        pico.error(f"labd {lab} target show nope", 4)["hint"],
+        pico.error(f"labd {lab} serial log", 4)["hint"],
+        pico.error(f"labd {lab} hid show", 4)["hint"],
+        pico.error(f"labd {lab} target set nope --note x", 4)["hint"],
+        pico.error(f"labd target set pico --host nope {lab}", 4)["hint"],
+    ]
+    other.write_text("[x\n")
+    hints += [pico.error(f"labd {lab} target list", 1)["hint"], pico.error(f"labd {lab} target add x", 1)["hint"]]
+    for hint in hints:
+        words = shlex.split(hint)
+        assert words[0] == "labd" and words.count("--lab") == 1 and str(other) in words, hint
+    assert "--lab" not in pico.error("labd target show nope", 4)["hint"]
+
+
+def test_a_left_out_interface_is_told_as_the_command_that_names_it(pico):
+    hint = pico.error("labd serial log pico --tail 3", 4)["hint"]
+    assert shlex.split(hint)[:5] == ["labd", "serial", "log", "pico", "--tail"] and "-i console" in hint
+
+
+@pytest.mark.parametrize("editor", ["", "  "])
+def test_an_editor_that_is_named_empty_is_none_and_without_a_terminal_none_is_started(pico, editor):
+    for names in ({"EDITOR": editor}, {"VISUAL": editor, "EDITOR": editor}):
+        assert "needs a terminal" in pico("labd config edit", 2, **names).err
+
+
+def test_paths_in_hints_are_quoted(bench):
+    hint = bench.error(f"labd --lab '{bench.home}/no such/lab.toml' target add pico", 1)["hint"]
+    assert shlex.split(hint) == ["mkdir", "-p", f"{bench.home}/no such"]
+
+
+def test_a_file_of_the_kernel_is_no_lab_and_nobody_is_told_to_try_again(bench):
+    error = bench.error("labd --lab /proc/self/status target list", 1)
+    assert "not a file on a disk" in error["message"] and error["hint"] == "ls -lL /proc/self/status"
+
+
+def test_a_long_edit_says_that_it_goes_on(pico, monkeypatch):
+    import threading
+
+    from labd import lab
+    from labd.operations import labedit
+
+    real, told = lab.edit, threading.Event()
+    monkeypatch.setattr(labedit, "PATIENCE_S", 0.0)
+    note = Call.note
+    monkeypatch.setattr(Call, "note", lambda call, text: (note(call, text), told.set())[0])
+
+    def slow(*args):
+        assert told.wait(20), "no note came"
+        return real(*args)
+
+    monkeypatch.setattr(lab, "edit", slow)
+    assert "still editing" in pico("labd target set pico --note x").err
+    assert pico.data()["targets"]["pico"]["description"] == "x"
+
+
+def test_summaries_read_as_sentences_do():
+    from labd.operations import all_operations
+
+    for op in all_operations():
+        assert not any(odd in f" {op.summary} " for odd in (" how how ", " is is ", " a adb ", " which which ")), (
+            op.name
+        )
+        assert "take which" not in op.summary and not op.summary.endswith("."), op.name
 
 
 def test_secrets_are_not_shown_and_not_lost(pico):
