@@ -124,9 +124,7 @@ def await_patterns(
 
 def as_data(result: Result) -> dict[str, Any]:
     """A result as JSON: offsets are of the exact bytes, `echo` are pairs of them."""
-    from dataclasses import asdict
-
-    data = asdict(result)
+    data = dict(vars(result))  # not asdict: its deep copies cost more than the wait
     data["groups"] = list(result.groups)
     for name in ("echo", "nearest", "last_lines"):
         data[name] = [list(item) if isinstance(item, tuple) else item for item in data[name]]
