@@ -39,6 +39,7 @@ class Passage:
         self.id = f"{call.caller.get('pid', os.getpid())}-{time.monotonic_ns():x}-{_serial}"
         self.heads = {1: b"", 2: b""}
         self.started_ns = 0
+        self.secret = False
         log = call.env.get("LABD_ARGV_LOG")
         self.exact = paths.expand(log, call.env, call.cwd) if log else None
 
@@ -103,9 +104,21 @@ class Passage:
         own = os.path.join(paths.state_dir(self.call.env), "argv.jsonl")
         try:
             _rotate(own)
-            _append(own, dumps(_blanked(fields)))
+            _append(own, dumps(self._blanked(fields)))
         except OSError:
             pass  # the bench's own record is a convenience; a full disk must not stop the bench
+
+    def _blanked(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """`fields` for our own record. What was printed can hold a secret of the words that were given."""
+        if "argv" in fields:
+            words = _blank(fields["argv"])
+            self.secret = words is not fields["argv"]
+            return {**fields, "argv": words}
+        if not self.secret:
+            return fields
+        from labd.lab.redact import redact
+
+        return {**fields, "stdout_head": redact(fields["stdout_head"]), "stderr_head": redact(fields["stderr_head"])}
 
 
 def _append(path: str, line: str) -> None:
@@ -149,20 +162,17 @@ def _text(head: bytes) -> str:
     return head.decode("utf-8", "surrogateescape")
 
 
-#: Only a text with one of these can hold a secret that `labd.lab.redact` knows; looking closer costs more.
+#: Only words with one of these can hold a secret that `labd.lab.redact` knows; looking closer costs more.
 _SECRET_WORDS = ("pass", "pw", "token", "secret", "key", "auth", "cred", "pat", "cookie", "bearer", "session", "user",
                  "://", "-u", "-p", "-b", "@")  # fmt: skip
 
 
-def _blanked(fields: dict[str, Any]) -> dict[str, Any]:
-    """`fields` with the secrets blanked, in the argv and in what was printed."""
-    texts = [*fields.get("argv", ()), fields.get("stdout_head") or "", fields.get("stderr_head") or ""]
-    joined = " ".join(texts).lower()
+def _blank(argv: list[str]) -> list[str]:
+    """`argv` with its secrets blanked; the very same list where there are none."""
+    joined = " ".join(argv).lower()
     if not any(word in joined for word in _SECRET_WORDS):
-        return fields
+        return argv
     from labd.lab.redact import redact
 
-    blank = {name: redact(fields[name]) for name in ("stdout_head", "stderr_head") if fields.get(name)}
-    return (
-        {**fields, **blank, "argv": [redact(word) for word in fields["argv"]]} if "argv" in fields else fields | blank
-    )
+    blank = [redact(word) for word in argv]
+    return argv if blank == argv else blank
