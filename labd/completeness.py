@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from labd.journal_read import Event
 
 #: The kinds of events that matter here; for `Reader.events_backwards`.
-KINDS = ("open", "lost", "reopened", "closed", "overrun", "suspect", "stall", "error")
-
-#: How much a tty of the kernel holds for a reader that is late, in bytes.
-TTY_BUFFER = 4096
+KINDS = ("open", "lost", "reopened", "closed", "overrun", "suspect", "gap", "error")
 
 
 class Loss:
@@ -77,11 +74,8 @@ def _session(newest_first: Iterable[Event]) -> list[Event]:
 
 def _losses(session: list[Event]) -> Iterator[Loss]:
     down: Event | None = None
-    setup: dict[str, object] = {}
     for number, event in enumerate(session):
         kind, fields = event.kind, event.fields
-        if kind in ("open", "reopened"):
-            setup = fields
         if kind == "lost":
             down = event
         elif kind == "reopened":
@@ -93,7 +87,7 @@ def _losses(session: list[Event]) -> Iterator[Loss]:
             yield Loss(event.rx, event.wall_ns, f"labd ended without closing: nothing for up to {_time(away)}")
             down = None
         elif kind in _WORDS:
-            why = _WORDS[kind](fields, setup)
+            why = _WORDS[kind](fields)
             if why:
                 yield Loss(_begin(event), event.wall_ns, why)
     if down is not None:
@@ -106,7 +100,7 @@ def _begin(event: Event) -> int:
     return since if isinstance(since, int) else event.rx
 
 
-def _overrun(fields: dict[str, object], setup: dict[str, object]) -> str:
+def _overrun(fields: dict[str, object]) -> str:
     if "events" in fields:
         return ""  # notes of ours, no byte of the board's
     count = fields.get("count")
@@ -115,24 +109,20 @@ def _overrun(fields: dict[str, object], setup: dict[str, object]) -> str:
     return f"{count} bytes could not be stored ({fields.get('cause') or fields.get('where') or 'no reason known'})"
 
 
-def _suspect(fields: dict[str, object], setup: dict[str, object]) -> str:
+def _suspect(fields: dict[str, object]) -> str:
     return "" if fields.get("ended") else f"{fields.get('command')} (pid {fields.get('pid')}) had the port open, too"
 
 
-def _stall(fields: dict[str, object], setup: dict[str, object]) -> str:
-    settings = setup.get("settings")
-    baud = settings.get("baud", 115200) if isinstance(settings, dict) else 115200
-    held = fields.get("max_ms", 0)
-    if setup.get("port_kind") != "tty" or not isinstance(held, int | float) or held * baud / 10_000 <= TTY_BUFFER:
-        return ""
-    return f"capture was held up for {_time(held)}, longer than the kernel's buffer lasts at {baud} baud"
+def _gap(fields: dict[str, object]) -> str:
+    """The capture process was away. (A stall of the daemon is no loss: it does not read the ports.)"""
+    return f"{fields.get('cause') or 'nobody captured'}: nothing for {_time(fields.get('gap_ms'))}"
 
 
-def _error(fields: dict[str, object], setup: dict[str, object]) -> str:
+def _error(fields: dict[str, object]) -> str:
     return str(fields.get("message", "")) if fields.get("what") == "settings" else ""
 
 
-_WORDS = {"overrun": _overrun, "suspect": _suspect, "stall": _stall, "error": _error}
+_WORDS = {"overrun": _overrun, "suspect": _suspect, "gap": _gap, "error": _error}
 
 
 def _time(ms: object) -> str:
