@@ -89,9 +89,11 @@ def _table(run: Run, program: str) -> tuple[dict[str, Any], dict[str, str], str]
 
 
 def lines(scenario: Any, program: str = "labd") -> Iterator[Use]:
-    """The command lines of the program in a scenario's reference and controls, placeholders filled with samples."""
+    """The command lines of the program in a scenario (reference, preparation, controls), filled with samples."""
     controls = scenario.controls
     groups = [("reference", scenario.reference)]
+    if scenario.loopback:
+        groups.append(("loopback.prepared", scenario.loopback.prepared))
     if controls:
         groups += [(f"controls.{n}", getattr(controls, n)) for n in ("wrong_resource", "partial", "hand_edit")]
     for where, steps in groups:

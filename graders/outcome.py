@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from graders import journal_view, preserved, route, said_and_done, t1_config
+from graders import journal_view, outside_bench, preserved, route, said_and_done, t1_config
 from graders.bundle_view import Bundle
 from graders.verdict import Check, Verdict, conclude
 
@@ -28,6 +28,7 @@ def grade(bundle: Bundle) -> Verdict:
         *journal(bundle),
         *printed(bundle),
         *at_end(bundle),
+        *outside_bench.check(bundle),
         *said_and_done.answers(bundle),
         *said_and_done.central(bundle),
         *only_asked(bundle),
@@ -148,7 +149,8 @@ def only_asked(bundle: Bundle) -> list[Check]:
         name = f"nothing else sent: {'.'.join(line)}"
         if line in allowed and expect.get("free_sends"):
             continue
-        more = _more(bundle, line, allowed.get(line, []))
+        pulses = line == main and bool(expect.get("pulses"))  # these the board has measured
+        more = _more(bundle, line, allowed.get(line, []), pulses=pulses)
         checks.append(Check(name, not more, f"it also got {more}" if more else ""))
     elsewhere = bundle.trial.get("captured_elsewhere") or ()
     if elsewhere:
@@ -156,7 +158,7 @@ def only_asked(bundle: Bundle) -> list[Check]:
     return checks
 
 
-def _more(bundle: Bundle, line: tuple[str, str], allowed: list[str]) -> str:
+def _more(bundle: Bundle, line: tuple[str, str], allowed: list[str], *, pulses: bool) -> str:
     """What the line got beyond what it may, in a few words; empty if nothing."""
     directory = bundle.journals.get(line)
     texts = [_heard(bundle, line, "rx") or b""]
@@ -170,7 +172,8 @@ def _more(bundle: Bundle, line: tuple[str, str], allowed: list[str]) -> str:
             return repr(rest[:60])
         break
     events = journal_view.events(directory) if directory is not None else []
-    acts = [_ACTS[kind] for event in events if (kind := event.get("kind")) in _ACTS and event.get("who")]
+    kinds = [str(event.get("kind")) for event in events if event.get("who")]
+    acts = [_ACTS[kind] for kind in kinds if kind in _ACTS and not (pulses and kind == "reset")]
     return acts[0] if acts else ""
 
 

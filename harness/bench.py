@@ -29,6 +29,10 @@ class GaveUp(Exception):
     """The agent can't go on: what it needed did not come. The trial ends with the cause `agent_stopped`."""
 
 
+class Unavailable(Exception):
+    """This machine lacks a program that the agent goes by; the trial ends with the cause `capability_missing`."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One command that the agent ran, as told in calls.jsonl: of a step that waits, the last run.

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import files
 from harness.bench import Call, as_text
-from harness.sandbox import Sandbox
+from harness.sandbox import Sandbox, desk_record
 from harness.scenario import Scenario
 
 SCHEMA = "labd-trial/1"
@@ -62,6 +62,9 @@ class Bundle:
         self.put("own.jsonl", sandbox.own_record())
         self._copy_tree(sandbox.journal(), self.directory / "journal")
         self._copy_tree(sandbox.boards(), self.directory / "dut")
+        if sandbox.line is not None:
+            (self.directory / "dut").mkdir(exist_ok=True)
+            self._copy(desk_record(sandbox.root), self.directory / "dut" / f"{sandbox.line}.jsonl")
         log = Path(sandbox.env["XDG_RUNTIME_DIR"]) / "labd" / "daemon.log"
         if log.is_file():
             self._copy(log, self.directory / "daemon.log")

@@ -1,7 +1,7 @@
 """`labd-eval`: the exam's command line. Parses words, hands over to harness/commands.py, renders errors; no more.
 
 The answer goes to stdout, alone; notes and progress go to stderr. Exit codes are those of labd, and 0 from `run`,
-`loopback`, `grade` and `check` only when all that ran ended as expected.
+`loopback`, `versus`, `grade` and `check` only when all that ran ended as expected.
 """
 
 import argparse
@@ -38,6 +38,10 @@ EXAMPLES = {
     "loopback": """\
   labd-eval loopback                  the reference over all scenarios with simulated boards
   labd-eval loopback --scenario S4 --agent hand-edit""",
+    "versus": """\
+  labd-eval versus                    the tasks T-*, by the bench, by pyserial, by socat into a file: who got it
+  labd-eval versus --trials 5         the same five times; the bench must pass all, the others need not
+  labd-eval versus --scenario T-DROP --agent raw""",
     "grade": """\
   labd-eval grade latest              grade the stored bundles of the last run again
   labd-eval grade runs/20261130T101500Z-all-1 --scenario C1""",
@@ -80,6 +84,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("check", "check the exam itself: schema, wording, references against the live command line"),
         ("run", "run scenarios with agents, grade them, write the report"),
         ("loopback", "run the scenarios with simulated boards only"),
+        ("versus", "tasks by the bench beside other ways to go about them; the bench must pass all"),
         ("grade", "grade the stored bundles of a run again; nothing is run"),
         ("report", "the report of a run"),
     ):
@@ -92,26 +97,32 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
     return top, made
 
 
+_WHO = dict.fromkeys(
+    ("run", "loopback"), "who acts: a name from `labd-eval list`, `controls` or `all`; repeatable (default: reference)"
+) | {"versus": "only these arms: labd, raw, socat-log; repeatable (default: all three)"}
+
+
 def _options(made: dict[str, _Parser]) -> None:
-    for name in ("list", "check", "run", "loopback", "grade"):
+    for name in ("list", "check", "run", "loopback", "versus", "grade"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
     for name in ("list", "run"):
         made[name].add_argument("--lane", action=_Once, choices=("config", "loopback", "stated"),
                                 help="only scenarios whose commands run there")  # fmt: skip
-    for name in ("run", "loopback"):
+    for name in ("run", "loopback", "versus"):
         # fmt: off
         add = made[name].add_argument
         add("-a", "--agent", action="append", default=[], metavar="NAME",
-            help="who acts: a name from `labd-eval list`, `controls` or `all`; repeatable (default: reference)")
-        add("--all", action="store_true", help="the reference and all controls (the same as --agent all)")
+            help=_WHO[name])
+        if name != "versus":
+            add("--all", action="store_true", help="the reference and all controls (the same as --agent all)")
         add("--condition", action=_Once, default="cold", choices=("cold", "warm", "preloaded"),
             help="what the agent starts with (default: cold; makes no difference to scripted agents)")
         add("-n", "--trials", action=_Once, type=_count, default=1, metavar="N", help="trials a cell (default: 1)")
         add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
-    for name in ("run", "loopback", "grade", "report"):
+    for name in ("run", "loopback", "versus", "grade", "report"):
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
     for name in ("grade", "report"):

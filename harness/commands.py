@@ -112,6 +112,17 @@ def do_run(values: Values, words: Sequence[str]) -> int:
     return 0 if told["as_expected"] else 1
 
 
+def do_versus(values: Values, words: Sequence[str]) -> int:
+    """The tasks that all arms can go about, beside each other. Only the bench's arm has to pass."""
+    values.lane, values.all = "loopback", False
+    if not values.resume:
+        values.agent = _names(values.agent) or list(agents.ARMS)
+        strange = [name for name in values.agent if agents.find(name).name not in agents.ARMS]
+        if strange:
+            raise Usage(f"{strange[0]} is no arm", near=nearest(strange[0], list(agents.ARMS)), hint="labd-eval list")
+    return do_run(values, words)
+
+
 def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     """The run to carry out: a new one, or the one to go on with."""
     if values.resume:
@@ -127,6 +138,10 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     chosen = [one for one in _choose(values) if one.executable]
     if not chosen:
         raise Usage("none of these scenarios can be executed", hint="labd-eval list")
+    chosen = [one for one in chosen if any(agent.plays(one) for agent in cast)]
+    if not chosen:
+        names = ", ".join(agent.name for agent in cast)
+        raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")
     checked = _must_be_sound(chosen)
     return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words, checked=checked)
 

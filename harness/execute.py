@@ -109,6 +109,29 @@ def run(
     )  # fmt: skip
 
 
+def begin(argv: list[str], *, env: Mapping[str, str], cwd: str | os.PathLike[str]) -> "subprocess.Popen[bytes]":
+    """Start a process of the harness's own, in a session of its own, with pipes to it and from it; stderr is dropped.
+
+    Whoever begins it ends it. Raises OSError if it can't start.
+    """
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            env=dict(env), cwd=cwd, start_new_session=True)  # fmt: skip
+
+
+def finish(process: "subprocess.Popen[bytes]", limit_s: float) -> int:
+    """Close its input, wait, and kill it if it does not end; returns how it ended (a signal: negative)."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    try:
+        code = process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    process.stdout.close()
+    return code
+
+
 #: The limit that carries a mark: what most systems set it to, and what hardly anybody uses.
 _MARKED, _FIRST_MARK, _MARKS = "msgqueue", 300_000, 500_000
 _MARK_LINE = re.compile(rb"Max msgqueue size +(\d+) ")

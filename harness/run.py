@@ -100,7 +100,8 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
     if not fitting or not cast:
         raise LabdError(f"nothing to run: no scenario has the condition {condition!r}", hint="labd-eval list")
     orders = [Order(scenario.id, condition, agent.name, number)
-              for agent in cast for scenario in fitting for number in range(1, trials + 1)]  # fmt: skip
+              for agent in cast for scenario in fitting if agent.plays(scenario)
+              for number in range(1, trials + 1)]  # fmt: skip
     directory = _new_directory(out, cast)
     (directory / "trials").mkdir()
     manifest = {
@@ -120,10 +121,13 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
     return Run(directory, manifest)
 
 
+_GROUPS = {agents.CONTROLS: "controls", agents.ARMS: "versus"}
+
+
 def _new_directory(out: Path, cast: Sequence[agents.Agent]) -> Path:
     """`OUT/<UTC time>-<agent>-<n>`: the first n that nobody has."""
     names = [agent.name for agent in cast]
-    who = names[0] if len(names) == 1 else "controls" if names == list(agents.CONTROLS) else "all"
+    who = names[0] if len(names) == 1 else _GROUPS.get(tuple(names), "all")
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     out.mkdir(parents=True, exist_ok=True)
     number = 1

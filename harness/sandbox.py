@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from harness import execute, recorder
-from harness.scenario import Scenario
+from harness.outside import Desk, OutsideError
+from harness.scenario import Scenario, fill
 from labd import paths
 
 #: Lane → the policy level that its commands run under. What isn't here is not executed.
 POLICY = {"config": "config", "loopback": "simulated"}
+
+#: The level where the board stands outside the bench: a device of its own to the bench, though it is simulated. What
+#: else is driven then is for graders/outside_bench.py to find.
+OUTSIDE_POLICY = "bench"
 
 PREFIX = "bench-"
 _OURS = b"This directory belongs to the process that holds this lock.\n"
@@ -37,7 +42,10 @@ class SandboxError(Exception):
 
 @dataclass
 class Sandbox:
-    """The directory and what is in it. `seed` is the lab's text at the start (None: no lab)."""
+    """The directory and what is in it. `seed` is the lab's text at the start (None: no lab).
+
+    `desk` is what stands outside the bench, `line` (TARGET.INTERFACE) the line that leads to it.
+    """
 
     root: Path
     lane: str
@@ -51,6 +59,8 @@ class Sandbox:
     made: float = field(default_factory=execute.now)
     lock: int = -1
     stopper: int = 0
+    desk: Desk | None = None
+    line: str | None = None
 
     @property
     def home(self) -> Path:
@@ -128,6 +138,8 @@ class Sandbox:
 
     def close(self) -> None:
         """Remove the directory. Call `stop` first."""
+        if self.desk is not None:
+            self.desk.stop()
         _remove(self.root)
         if self.lock >= 0:
             os.close(self.lock)
@@ -154,7 +166,7 @@ def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | No
     try:
         lock = _claim(root)
         return _furnish(root, scenario, subject, programs or {}, lock)
-    except (OSError, UnicodeError, ValueError) as error:
+    except (OSError, UnicodeError, ValueError, OutsideError) as error:
         _remove(root)
         if lock >= 0:
             os.close(lock)
@@ -178,6 +190,35 @@ def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str
     lab = root / "home" / ".config" / "labd" / "lab.toml"
     lab.parent.mkdir(parents=True)
     values = {"nonce": new_nonce(), "lab": str(lab), "home": str(root / "home")}
+    desk = _desk(root, scenario, values)
+    try:
+        place = _laid_out(root, scenario, subject, programs, values, lock)
+    except BaseException:
+        if desk is not None:
+            desk.stop()
+        raise
+    if desk is not None and scenario.loopback is not None:
+        place.desk, place.line = desk, f"{scenario.loopback.target}.{scenario.loopback.interface}"
+    return place
+
+
+def _desk(root: Path, scenario: Scenario, values: dict[str, str]) -> Desk | None:
+    """What stands outside the bench, running; its facts are among the values then."""
+    if scenario.outside is None:
+        return None
+    desk = Desk(scenario.outside, root, desk_record(root), lambda text: fill(text, values))
+    values |= desk.values
+    return desk
+
+
+def desk_record(root: Path) -> Path:
+    """Where the board that is outside the bench writes down what it received and did."""
+    return root / "rec" / "desk.jsonl"
+
+
+def _laid_out(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str], values: dict[str, str],
+              lock: int) -> Sandbox:  # fmt: skip
+    lab = Path(values["lab"])
     for name, text in scenario.files(values).items():
         (lab.parent / name).write_bytes(text.encode())
     seed = scenario.seed_text(values)
@@ -187,6 +228,8 @@ def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str
     for name, real in programs.items():
         recorder.install(str(root / "bin"), name, real, str(root / "rec" / "argv.jsonl"))
     env = environment(root, scenario.lane)
+    if scenario.outside is not None:
+        env["LABD_POLICY"] = OUTSIDE_POLICY
     socket = paths.socket_path(env)
     if len(os.fsencode(socket)) > SOCKET_LIMIT:
         raise ValueError(f"{socket} is too long for a socket")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import inline_board
+from harness.outside import Outside
 from harness.scenario_schema import ScenarioError, check
 
 __all__ = ["CONTROL_NAMES", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill", "fixtures_dir",
@@ -90,7 +91,9 @@ class Loopback:
 
     `target` and `interface` say whom the goal is about. `files` maps the name that a file gets beside the lab, so
     that a seed lab can say `device = "loopback:NAME.toml"`, to its source under fixtures/. `board` is a DUT file that
-    the scenario itself describes (harness/inline_board.py). `expect` is for graders/outcome.py.
+    the scenario itself describes (harness/inline_board.py). `outside` is a board that the tool does not start, whose
+    port is {device}, and `prepared` what was run on the bench before the agent is asked. `expect` is for
+    graders/outcome.py.
     """
 
     target: str
@@ -98,6 +101,22 @@ class Loopback:
     files: Mapping[str, str]
     expect: Mapping[str, Any]
     board: str | None = None
+    outside: Outside | None = None
+    prepared: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a goal says so plainly that a script without the bench can go about it, for comparisons (`versus`).
+
+    `look_for`: the answer, in group 1. `type`: what the goal has one type first; `press` when `see` comes.
+    """
+
+    look_for: str
+    type: str = ""
+    see: str = ""
+    press: str = ""
+    patience_s: float = 20.0
 
 
 @dataclass(frozen=True)
@@ -120,6 +139,12 @@ class Scenario:
     timeout_s: float = DEFAULT_TIMEOUT_S
     loopback: Loopback | None = None
     controls: Controls | None = None
+    task: Task | None = None
+
+    @property
+    def outside(self) -> Outside | None:
+        """What stands outside the bench, if something does."""
+        return self.loopback.outside if self.loopback else None
 
     @property
     def lane(self) -> str:
@@ -178,7 +203,7 @@ class Scenario:
 
 #: Keys whose texts are regular expressions; under `save` all are.
 _PATTERN_KEYS = frozenset({"matches", "lacks", "printed", "may_change", "until", "received", "journal", "save",
-                           "may_receive"})  # fmt: skip
+                           "may_receive", "look_for", "see"})  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
@@ -197,7 +222,7 @@ def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
 
 
 #: The names that a trial itself fills in.
-KNOWN = frozenset({"nonce", "lab", "home", *(f"nonce{n}" for n in range(2, 10))})
+KNOWN = frozenset({"nonce", "lab", "home", "device", "holder", *(f"nonce{n}" for n in range(2, 10))})
 
 HOLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -295,12 +320,22 @@ def _build(data: dict[str, Any], path: Path) -> Scenario:
         path=path,
         loopback=_loopback(loopback, data["title"]) if loopback else None,
         controls=_controls(controls) if controls is not None else None,
+        task=Task(**data["task"]) if "task" in data else None,
     )
 
 
 def _loopback(data: dict[str, Any], title: str) -> Loopback:
     board = inline_board.text(data, title)
-    return Loopback(data["target"], data["interface"], data.get("files", {}), data["expect"], board)
+    return Loopback(data["target"], data["interface"], data.get("files", {}), data["expect"], board,
+                    _outside(data.get("outside")), _steps(data.get("prepared", ())))  # fmt: skip
+
+
+def _outside(data: dict[str, Any] | None) -> Outside | None:
+    if data is None:
+        return None
+    path = fixtures_dir() / data["file"]
+    acts = {name: tuple(data.get(name, ())) for name in ("before", "after")}
+    return Outside(data["file"], data["serve"], _read(path) if path.is_file() else "", data.get("held", False), **acts)
 
 
 def _steps(entries: Iterable[str | dict[str, Any]]) -> tuple[Step, ...]:

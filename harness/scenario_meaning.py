@@ -14,7 +14,7 @@ from harness import inline_board
 from harness.scenario import HOLE, KNOWN, SUBJECT, Controls, Scenario, Step, fixtures_dir
 from labd.errors import nearest
 
-_SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home"}
+_SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home", "device": "/dev/ttyUSB0", "holder": "1"}
 
 
 def problems_of(scenario: Scenario) -> list[str]:
@@ -39,6 +39,7 @@ def problems_of(scenario: Scenario) -> list[str]:
               for where, limit in _waits(scenario) if limit > scenario.timeout_s]  # fmt: skip
     if scenario.loopback and not missing:
         found += _board_in_seed(scenario)
+        found += _desk(scenario)
     return found
 
 
@@ -59,6 +60,30 @@ def _files(scenario: Scenario) -> Iterator[str]:
             yield f"loopback.files: {name!r} is no name for a file beside the lab"
     if scenario.loopback and scenario.loopback.board is not None and inline_board.NAME in beside:
         yield f"loopback.files: {inline_board.NAME} is the name of the board that [loopback] itself describes"
+
+
+def _desk(scenario: Scenario) -> Iterator[str]:
+    """Mistakes about what stands outside the bench, and about the task that is for everybody."""
+    board, outside = scenario.loopback, scenario.outside
+    expect = board.expect if board else {}
+    if outside is not None:
+        if not outside.source:
+            yield f"loopback.outside.file: no such file in {fixtures_dir()}"
+        if outside.held and outside.serve != "tty":
+            yield "loopback.outside.held: only a tty can be held"
+        if "{device}" not in (scenario.seed_text({}) or ""):
+            yield 'seed: no line has device = "{device}", the port of the board that is outside'
+        for kind in ("before", "after"):
+            for number, act in enumerate(getattr(outside, kind)):
+                if len(act.keys() - {"wait_s"}) > 1:
+                    yield f"loopback.outside.{kind}[{number}]: one act at a time"
+    elif {"pulses", "boots", "power", "holder"} & set(expect):
+        yield "loopback.expect: pulses, power, boots and holder are of a board that is outside; there is none"
+    for number, bounds in enumerate(expect.get("pulses", ())):
+        if len(bounds) != 2 or bounds[0] > bounds[1]:
+            yield f"loopback.expect.pulses[{number}]: expected [shortest, longest]"
+    if scenario.task is not None and (outside is None or outside.serve != "tty"):
+        yield "task: a task for everybody needs a board on a tty outside the bench"
 
 
 def _board_in_seed(scenario: Scenario) -> Iterator[str]:
@@ -159,6 +184,8 @@ def _fixtures(scenario: Scenario) -> Iterator[tuple[str, str]]:
         names |= {f"loopback.files.{name}": source for name, source in scenario.loopback.files.items()}
         if scenario.loopback.board is not None:
             yield "loopback", scenario.loopback.board
+        if scenario.outside is not None:
+            yield "loopback.outside", scenario.outside.source
     for key, source in names.items():
         path = Path(root / str(source))
         if path.is_file() and path.resolve().is_relative_to(root.resolve()):
@@ -178,8 +205,10 @@ def _controls_complete(scenario: Scenario) -> list[str]:
 
 def _groups(scenario: Scenario) -> dict[str, tuple[Step, ...]]:
     controls = scenario.controls or Controls()
-    return {"reference": scenario.reference, "controls.wrong_resource": controls.wrong_resource,
-            "controls.partial": controls.partial, "controls.hand_edit": controls.hand_edit}  # fmt: skip
+    prepared = scenario.loopback.prepared if scenario.loopback else ()
+    return {"reference": scenario.reference, "loopback.prepared": prepared,
+            "controls.wrong_resource": controls.wrong_resource, "controls.partial": controls.partial,
+            "controls.hand_edit": controls.hand_edit}  # fmt: skip
 
 
 def _waits(scenario: Scenario) -> Iterator[tuple[str, float]]:

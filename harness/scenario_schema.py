@@ -235,6 +235,24 @@ EXPECT: Shape = {
     "journal": Key(_heard),
     "printed": Key(each(_pattern)),
     "at_end": Key(one_of("open", "closed")),
+    "pulses": Key(each(each(within(0, 60_000, "milliseconds")))),
+    "power": Key(one_of("on", "off")),
+    "boots": Key(_count),
+    "holder": Key(one_of("let go", "never asked")),
+}
+
+ACT: Shape = {
+    "wait_s": Key(within(0, 600, "seconds")),
+    "say": Key(_text),
+    "power": Key(one_of("on", "off", "cycle")),
+    "fault": Key(one_of("unplug", "replug")),
+}
+OUTSIDE: Shape = {
+    "file": Key(_text, required=True),
+    "serve": Key(one_of("tty", "rfc2217"), required=True),
+    "held": Key(_flag),
+    "before": Key(each(table(ACT))),
+    "after": Key(each(table(ACT))),
 }
 
 RESPOND: Shape = {"match": Key(_pattern, required=True), "reply": Key(_text, required=True)}
@@ -248,6 +266,8 @@ LOOPBACK: Shape = {
     "mode": Key(one_of("line", "key", "mute", "loop")),
     "respond": Key(each(table(RESPOND))),
     "followup": Key(each(_text)),
+    "outside": Key(table(OUTSIDE)),
+    "prepared": Key(_steps),
     "expect": Key(table(EXPECT), required=True),
 }
 
@@ -256,6 +276,14 @@ CONTROLS: Shape = {
     "wrong_resource": Key(_steps),
     "partial": Key(_steps),
     "hand_edit": Key(_steps),
+}
+
+TASK: Shape = {
+    "look_for": Key(_pattern, required=True),
+    "type": Key(_text),
+    "see": Key(_pattern),
+    "press": Key(_text),
+    "patience_s": Key(_seconds),
 }
 
 SCENARIO: Shape = {
@@ -275,6 +303,7 @@ SCENARIO: Shape = {
     "loopback": Key(table(LOOPBACK)),
     "virtual": Key(is_a(dict, what="a table")),
     "controls": Key(table(CONTROLS)),
+    "task": Key(table(TASK)),
 }
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from harness import bundle, data, execute, sandbox, witness
 from harness.agents import Agent
-from harness.bench import Bench, Call, GaveUp, Interrupted, TimeIsUp
+from harness.bench import Bench, Call, GaveUp, Interrupted, TimeIsUp, Unavailable
+from harness.outside import OutsideError
 from harness.scenario import Scenario
 
 
@@ -65,12 +66,12 @@ def conduct(
     subject = data.subject_program()
     if subject is None:
         played = Played("subject_missing", "there is no labd beside this Python or on PATH", "", [])
-        return _bare(order, scenario, trials, played, facts, started, sealed)
+        return _bare(order, scenario, trials, agent, played, facts, started, sealed)
     try:
         place = sandbox.create(scenario, subject, programs=programs)
     except sandbox.SandboxError as error:
         cause = "sandbox_failed" if scenario.executable else "not_executable"
-        return _bare(order, scenario, trials, Played(cause, str(error), "", []), facts, started, sealed)
+        return _bare(order, scenario, trials, agent, Played(cause, str(error), "", []), facts, started, sealed)
     looking = witness.Witness(place)
     try:
         bench = Bench(scenario, place, cancelled=cancelled)
@@ -80,6 +81,8 @@ def conduct(
             acted = time.time()
             at_end = _at_end(place)
             left, alive = place.stop()
+            if place.desk is not None:
+                place.desk.stop()
             stopped = time.time()
             seen = looking.finish()
         if played.cause == "interrupted" or (cancelled() and played.cause != "completed"):
@@ -93,7 +96,7 @@ def conduct(
             gathered.put_evidence(place)
             gathered.put("witness.jsonl", seen)
             _put_words(gathered, played)
-            record = _record(order, scenario, played, facts, started, acted)
+            record = _record(order, scenario, agent, played, facts, started, acted)
             record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4), "at_end": at_end}
             record["evidence"] = ["own", "witness"] if seen is not None else ["own"]
             return gathered.finish(record, sealed)
@@ -106,8 +109,14 @@ def conduct(
 
 def _play(bench: Bench, agent: Agent) -> Played:
     try:
+        _prepare(bench, agent)
         answer = agent.act(bench)
-        return Played("completed", "", answer, bench.calls)
+        problem = bench.sandbox.desk.problem if bench.sandbox.desk is not None else ""
+        return Played("sandbox_failed" if problem else "completed", problem, answer, bench.calls)
+    except OutsideError as error:
+        return Played("sandbox_failed", str(error), "", bench.calls)
+    except Unavailable as error:
+        return Played("capability_missing", str(error), "", bench.calls)
     except TimeIsUp as error:
         return Played("time_limit", str(error), "", bench.calls)
     except GaveUp as error:
@@ -119,6 +128,21 @@ def _play(bench: Bench, agent: Agent) -> Played:
         return Played("agent_crashed", f"{type(error).__name__}: {error}", "", bench.calls, trace)
 
 
+def _prepare(bench: Bench, agent: Agent) -> None:
+    """Bring the desk to where the agent finds it: the bench as its user left it, and what has happened already.
+
+    An agent without the bench finds none that runs. Raises OutsideError.
+    """
+    loopback = bench.scenario.loopback
+    for step in loopback.prepared if loopback is not None and agent.bench else ():
+        ended = bench.run(step)
+        if ended.code != step.expect_exit:
+            raise OutsideError(f"{step.run}: exit {ended.code}: {ended.stderr.decode('utf-8', 'replace')[:200]}")
+    if bench.sandbox.desk is not None:
+        bench.sandbox.desk.before()
+        bench.sandbox.desk.asked()
+
+
 def _put_words(gathered: bundle.Bundle, played: Played) -> None:
     gathered.put_calls(played.calls)
     gathered.put("answer.txt", played.answer.encode("utf-8", "surrogatepass"))
@@ -127,22 +151,28 @@ def _put_words(gathered: bundle.Bundle, played: Played) -> None:
 
 
 def _bare(
-    order: Order, scenario: Scenario, trials: Path, played: Played, facts: Mapping[str, Any], started: float,
-    sealed: Callable[[str, str], None] | None,
+    order: Order, scenario: Scenario, trials: Path, agent: Agent, played: Played, facts: Mapping[str, Any],
+    started: float, sealed: Callable[[str, str], None] | None,
 ) -> Path:  # fmt: skip
     """The bundle of a trial that never had a sandbox."""
     gathered = bundle.Bundle(trials, order.identity)
     try:
         gathered.put_scenario(scenario, {})
         _put_words(gathered, played)
-        return gathered.finish(_record(order, scenario, played, facts, started, started), sealed)
+        return gathered.finish(_record(order, scenario, agent, played, facts, started, started), sealed)
     except BaseException:
         gathered.discard()
         raise
 
 
 def _record(
-    order: Order, scenario: Scenario, played: Played, facts: Mapping[str, Any], started: float, acted: float
+    order: Order,
+    scenario: Scenario,
+    agent: Agent,
+    played: Played,
+    facts: Mapping[str, Any],
+    started: float,
+    acted: float,
 ) -> dict[str, Any]:
     return {
         **facts,
@@ -152,7 +182,7 @@ def _record(
         "agent": order.agent,
         "number": order.number,
         "lane": scenario.lane,
-        "grader": scenario.grader["type"],
+        "grader": agent.grader or scenario.grader["type"],
         "limits": {"time_s": scenario.timeout_s, "output_bytes": execute.KEPT_BYTES},
         "started": _utc(started),
         "ended": _utc(acted),
@@ -178,6 +208,7 @@ def _whereabouts(place: sandbox.Sandbox, left: list[execute.Process]) -> dict[st
         "lab": str(place.lab),
         "values": place.values,
         "policy": place.env["LABD_POLICY"],
+        "outside": place.desk.facts if place.desk is not None else None,
         "left_running": [process.command for process in left],
     }
 

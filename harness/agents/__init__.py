@@ -10,7 +10,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from harness.bench import Bench
+from harness.scenario import Scenario
 from labd.errors import NotFound, nearest
+
+#: The arms of a comparison: the bench, and how one goes about it without.
+ARMS = ("labd", "raw", "socat-log")
 
 #: Agents that must not pass; `--agent controls` runs them all.
 CONTROLS = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit")
@@ -18,23 +22,33 @@ CONTROLS = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit")
 
 @dataclass(frozen=True)
 class Agent:
-    """One way to go about a scenario. `expected`: the verdicts that it is there to get."""
+    """One way to go about a scenario. `expected`: the verdicts that it is there to get.
+
+    `bench`: whether it finds the bench as its user left it (capture running), or none. `grader`: what grades it instead
+    of the scenario's own; an arm of a comparison is graded by the same for all (graders/task.py), and plays only tasks.
+    """
 
     name: str
     summary: str
     expected: frozenset[str]
     act: Callable[[Bench], str]
+    bench: bool = True
+    grader: str | None = None
 
     @property
     def control(self) -> bool:
         """Whether it must not pass."""
         return "pass" not in self.expected
 
+    def plays(self, scenario: Scenario) -> bool:
+        """Whether there is anything for it to do in this scenario."""
+        return self.name not in ARMS or scenario.task is not None
+
 
 def names() -> list[str]:
     """All agents: the reference first, then the controls, then others by name."""
     found = [info.name.replace("_", "-") for info in iter_modules(__path__) if not info.name.startswith("_")]
-    order = ["reference", *CONTROLS]
+    order = ["reference", *CONTROLS, *ARMS]
     return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
@@ -44,7 +58,9 @@ def find(name: str) -> Agent:
     if name not in known:
         raise NotFound(f"no agent {name!r}", near=nearest(name, [*known, "controls", "all"]), hint="labd-eval list")
     module = import_module(f"harness.agents.{name.replace('-', '_')}")
-    return Agent(name, module.SUMMARY, frozenset(module.EXPECTED), module.act)
+    arm = name in ARMS
+    return Agent(name, module.SUMMARY, frozenset(module.EXPECTED), module.act, bench=not arm or name == ARMS[0],
+                 grader="task" if arm else None)  # fmt: skip
 
 
 def select(words: list[str]) -> list[Agent]:

@@ -10,7 +10,7 @@ from harness.scenario import CONTROL_NAMES, fixtures_dir, lint, load_all
 from loopback.dutfile import load as load_dut
 
 ALL = load_all()
-VALUES = {"nonce": "0a1b2c3d4e", "lab": "/sand/lab.toml", "home": "/sand/home"}
+VALUES = {"nonce": "0a1b2c3d4e", "lab": "/sand/lab.toml", "home": "/sand/home", "device": "/dev/ttyUSB0"}
 EXECUTABLE = [one for one in ALL if one.executable]
 LOOPBACK = [one for one in ALL if one.lane == "loopback"]
 
@@ -19,15 +19,19 @@ def by_id(one):
     return one.id
 
 
+TASKS = ["T-ASYNC", "T-DROP", "T-PRE", "T-SCROLL", "T-TIMER"]
+
+
 def test_the_whole_catalogue_of_the_config_and_serial_parts_is_there():
-    assert [one.id for one in ALL] == [f"C{n}" for n in range(1, 9)] + [f"S{n}" for n in range(1, 12)]
+    assert [one.id for one in ALL] == [f"C{n}" for n in range(1, 9)] + [f"S{n}" for n in range(1, 12)] + TASKS
     assert [one.id for one in ALL if one.core] == ["C1", "C3", "C7", "S11"]
 
 
 def test_what_is_executable_now_and_where():
     lanes = {one.id: one.lane for one in ALL}
     assert [name for name, lane in lanes.items() if lane == "config"] == [f"C{n}" for n in range(1, 9)] + ["S1"]
-    assert [name for name, lane in lanes.items() if lane == "loopback"] == ["S2", "S3", "S4", "S6", "S7", "S10"]
+    assert [name for name, lane in lanes.items() if lane == "loopback"] == [f"S{n}" for n in range(2, 12)] + TASKS
+    assert [one.id for one in ALL if one.task is not None] == TASKS
 
 
 @pytest.mark.parametrize("one", ALL, ids=by_id)
@@ -46,7 +50,7 @@ def test_every_control_has_something_to_do(one):
 @pytest.mark.parametrize("one", EXECUTABLE, ids=by_id)
 def test_no_canned_answer_knows_the_facts_of_a_trial(one):
     """The nonce is in the seed or on the board, and a control that prints a success does not have it."""
-    placed = (one.seed_text({}) or "") + "".join(one.files({}).values()) + one.goal
+    placed = (one.seed_text({}) or "") + "".join(one.files({}).values()) + one.goal + repr(one.outside)
     assert "{nonce" in placed
     assert "{nonce" not in (one.controls.printed_success if one.controls else "")
 
@@ -81,6 +85,7 @@ def test_every_board_is_a_right_dut_file_and_is_in_the_lab(one, tmp_path):
 
 def test_every_fixture_is_used():
     used = {one.seed for one in ALL} | {name for one in LOOPBACK for name in one.loopback.files.values()}
+    used |= {one.outside.file for one in LOOPBACK if one.outside}
     there = {str(path.relative_to(fixtures_dir())) for path in fixtures_dir().glob("*/*.toml")}
     assert there - used == set()
 
