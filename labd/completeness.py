@@ -1,8 +1,7 @@
 """Whether a capture has everything that the board said, judged from the journal's events. Pure.
 
 A session begins when a port is opened for the first time since a stop. Everything in it after which bytes may be
-missing or altered is a loss, with its place and its reason in words. What can't have lost anything isn't one: a held-up
-reader of a PTY or a network stream makes the other side wait, of a UART it overflows a buffer after a while.
+missing or altered is a loss, with its place and its reason in words. What can't have lost anything isn't one.
 """
 
 from __future__ import annotations
