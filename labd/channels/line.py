@@ -85,6 +85,7 @@ class Line:
         self._outcome = trio.Event()
         self._poke = trio.Event()
         self._gone = trio.Event()
+        self.why_unsynced: str | None = None
         self._scope = trio.CancelScope()
         self._lost_at = 0.0
         self._lost_why = ""
@@ -225,7 +226,11 @@ class Line:
         while True:
             most = RETRY_MOST_NET_S if self.kind in NETWORK else RETRY_MOST_S
             try:
+                wanted = (self.config["device"], self.settings)
                 port = await self._connect()
+                if wanted != (self.config["device"], self.settings) and not port.adopted:
+                    await close_in_thread(port, hung_up=False, limiter=self.around.limiter)
+                    continue  # the lab was edited while this was being opened
                 opened = trio.current_time()
                 await self._carry(port)
                 if trio.current_time() - opened >= STEADY_S:
@@ -376,7 +381,10 @@ class Line:
             await trio.sleep(SYNC_EVERY_S)
             if self.journal is not None and self._unsynced:
                 self._unsynced = False
-                await trio.to_thread.run_sync(self.journal.sync, limiter=self.around.limiter)
+                try:
+                    await trio.to_thread.run_sync(self.journal.sync, limiter=self.around.limiter)
+                except OSError as error:  # somebody removed its files: capture goes on, and says so
+                    self.why_unsynced = f"{error.strerror or error} {error.filename or ''}".strip()
 
     def _meta(self, port: Port) -> dict[str, Any]:
         """What a later daemon needs to go on with this port."""
@@ -396,5 +404,5 @@ class Line:
     def _notes(self, port: Port | None) -> list[str]:
         notes = list(port.notes) if port else []
         notes += [f"also open by {who['command']} (pid {who['pid']}): bytes may be missing" for who in self.suspects]
-        failing = self.journal.failing if self.journal else None
+        failing = (self.journal.failing if self.journal else None) or self.why_unsynced
         return notes + ([f"the journal can't be written: {failing}"] if failing else [])

@@ -1,11 +1,13 @@
 """The serial channel as its users meet it: watch, capture, loss and return, several lines, lab edits, stop."""
 
 import os
+import shutil
 import time
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from labd.channels.port import close_port
 from labd.errors import Busy, LabdError, NotFound, Unreachable
@@ -351,6 +353,39 @@ async def test_another_device_in_the_lab_is_opened_instead(rig: Rig) -> None:
     await rig.until(lambda: rig.state() == "open" and rig.events(kind="reopened"), "the other device")
     other.say(b"other\n")
     await rig.until(lambda: rig.rx() == b"other\n", "the other device's line")
+
+
+@with_rig
+async def test_a_device_that_changes_while_it_is_opened_is_never_the_wrong_one(rig: Rig) -> None:
+    slow, right = rig.board("slow"), rig.board("right")
+    starting, go = trio.Event(), trio.Event()
+
+    async def start() -> str:
+        starting.set()
+        await go.wait()
+        return str(slow.path)
+
+    rig.duts["console"] = start
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.channel.watch, [rig.config(device="loopback:slow")])
+        await starting.wait()
+        nursery.start_soon(rig.channel.watch, [rig.config(device=str(right.path))])
+        await trio.testing.wait_all_tasks_blocked()
+        go.set()
+    assert [row["node"] for row in rig.channel.status()] == [right.node]
+    right.say(b"right\n")
+    await rig.until(lambda: rig.rx() == b"right\n", "the right board's line")
+
+
+@with_rig
+async def test_a_journal_whose_files_were_removed_ends_no_capture_and_is_told(rig: Rig) -> None:
+    board = rig.board()
+    await rig.watch()
+    shutil.rmtree(rig.tmp / "journal" / "console")
+    for _ in range(3):
+        board.say(b"on\n")
+        await trio.sleep(0.5)  # past the journal's look at its files, each second
+    assert rig.state() == "open"
 
 
 @with_rig
