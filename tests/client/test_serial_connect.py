@@ -220,6 +220,18 @@ def test_taking_over_is_told_to_who_had_it(person: Person):
     quit_it(first)
 
 
+def test_a_port_that_is_lost_and_comes_back_is_told(person: Person, board: BenchInAFolder):
+    board.lab.write_text(LAB_OF_ONE.format(dut="wanderer"))
+    child = person.connect()
+    child.expect("> ")
+    child.send("vanish for 1\r")
+    child.expect(r"\[labd: dut\.console is lost: ")
+    child.expect(r"\[labd: dut\.console is back: /dev/")
+    child.send("id\r")
+    child.expect("wanderer .* boot")
+    quit_it(child)
+
+
 def test_a_stop_and_a_new_watch_are_told(person: Person, board: BenchInAFolder):
     child = person.connect()
     child.expect("login: ")

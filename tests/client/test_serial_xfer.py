@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pty
 import select
@@ -209,3 +210,30 @@ def test_what_can_not_be_done_is_said_before_anything_is_sent(
     with pytest.raises(BlockingIOError):
         os.set_blocking(far.master, False)
         os.read(far.master, 1)
+
+
+@needs_lrzsz
+@pytest.mark.parametrize("start", ["rx", "rx checksum", "rx bad"])
+def test_a_boards_loader_takes_a_file(labd: BenchInAFolder, start: str):
+    labd.lab.write_text(LAB_OF_ONE.format(dut="xmodem"))
+    (labd.root / "image.bin").write_bytes(FILE)
+    labd("serial", "watch", "dut")
+    labd("serial", "expect", "dut", "load> ", "--since", "0")
+    labd("serial", "xfer", "send", "image.bin", "-p", "x", "--start", start, timeout=90)
+    labd("serial", "expect", "dut", r"Received \d+ bytes, sha256 \w+", "--since", "0")
+    padded = FILE + b"\x1a" * (-len(FILE) % 128)
+    log = labd.out("serial", "log", "dut", "--grep", "Received")
+    digests = [hashlib.sha256(data).hexdigest() for data in (FILE, padded)]
+    assert any(digest in log for digest in digests), log
+
+
+@needs_lrzsz
+@pytest.mark.parametrize("start", ["sx", "sx 1k", "sx bad"])
+def test_a_boards_loader_gives_a_file(labd: BenchInAFolder, start: str):
+    labd.lab.write_text(LAB_OF_ONE.format(dut="xmodem"))
+    labd("serial", "watch", "dut")
+    labd("serial", "expect", "dut", "load> ", "--since", "0")
+    labd("serial", "xfer", "recv", "dump.bin", "-p", "x", "--start", start, timeout=90)
+    lines = (labd.root / "dump.bin").read_bytes().rstrip(b"\x1a").splitlines()
+    assert len(lines) == (400 if start == "sx 1k" else 40)
+    assert lines[-1].startswith(b"board ") and len(set(lines)) == len(lines)
