@@ -1,7 +1,8 @@
 """Secrets out of text that is shown, recorded or reported: passwords in URLs and flags, tokens, assignments.
 
 Pure and cautious: what looks like a secret becomes `***`; the rest stays as it is. It cannot know every program's
-flags, so a lab should keep secrets in the environment or in files.
+flags, so a lab should keep secrets in the environment or in files. Linear in the text, so every stretch in a pattern
+has a bound.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ if TYPE_CHECKING:
 
 #: Names that mean a secret wherever they stand in a name, and those that have to be a word of it on their own.
 _SURE = (
-    r"[\w.-]*(?:password|passwd|passphrase|passcode|secret|token|credential|bearer"
-    r"|(?:api|private|access)[_-]?key)[\w.-]*"
+    r"[\w.-]{0,100}(?:password|passwd|passphrase|passcode|secret|token|credential|bearer"
+    r"|(?:api|private|access)[_-]?key)[\w.-]{0,100}"
 )
-_NAMES = rf"{_SURE}|(?:[\w.-]*[_.-])?(?:pass|pw|pwd|pat|key|auth|authorization|community|session|psk)"
+_NAMES = rf"{_SURE}|(?:[\w.-]{{0,100}}[_.-])?(?:pass|pw|pwd|pat|key|auth|authorization|community|session|psk)"
 _WORDS = ("pass", "pw", "secret", "token", "pat", "key", "auth", "community", "credential", "bearer", "session", "psk")
 _VALUE = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'&;]+)"""
 _JSON = r"""(?:\\"(?:[^"\\]|\\[^"])*\\"|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',}\]\\]+)"""
-_HEADERS = r"(?:(?:proxy-)?authorization|x-[\w-]*(?:token|key)):\s*(?:(?:bearer|basic|token|digest)\s+)?"
+_HEADERS = r"(?:(?:proxy-)?authorization|x-[\w-]{0,100}(?:token|key)):\s*(?:(?:bearer|basic|token|digest)\s+)?"
 _USER = r"(?P<keep>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*"
 
 #: (words of which one must be there, in lower case; pattern). Most texts hold none, and then nothing is compiled.
 _RULES = (
     # scheme://user:password@host, http://token@host, user:password@host; the password may hold an @
-    (("://",), r"(?P<keep>\b[a-zA-Z][\w+.-]*://[^\s/@:'\"]*:)[^\s/'\"]+(?=@)"),
+    (("://",), r"(?P<keep>\b[a-zA-Z][\w+.-]{0,30}://[^\s/@:'\"]*:)[^\s/'\"]+(?=@)"),
     (("://",), r"(?P<keep>\bhttps?://)[^\s/@:'\"]+(?=@)"),
     (("@",), r"(?P<keep>(?<![\w/:.@*+-])[\w.+-]+:)[^\s/'\":]+(?=@[\w.-])"),
     # -H 'Authorization: Bearer abc', Authorization:abc, Cookie: a=b; c=d
@@ -35,21 +36,21 @@ _RULES = (
     # --password X, --token=X
     (_WORDS, rf"(?i)(?P<keep>(?<![\w-])--?(?:{_NAMES})(?:\s+|=))(?!-){_VALUE}"),
     # token=X, AMT_PASSWORD=X, ?api_key=X
-    (_WORDS, rf"(?i)(?P<keep>(?<![\w-])(?:{_NAMES})=){_VALUE}"),
+    (_WORDS, rf"(?i)(?P<keep>(?<![\w.-])(?:{_NAMES})=){_VALUE}"),
     # {"password": "X"}, password: X
     (_WORDS, rf"(?i)(?P<keep>\\?[\"'](?:{_NAMES})\\?[\"']\s*:\s*){_JSON}"),
-    (_WORDS, rf"(?i)(?P<keep>(?<![\w\"'-])(?:{_SURE}):\s+){_VALUE}"),
+    (_WORDS, rf"(?i)(?P<keep>(?<![\w\".'-])(?:{_SURE}):\s+){_VALUE}"),
     # curl -u user:password, -uuser:password, -u 'user:pass word'
     (("-u", "--user", "--proxy-user"), rf"{_USER}'[^':]*:)[^']+"),
     (("-u", "--user", "--proxy-user"), rf"{_USER}\"[^\":]*:)[^\"]+"),
     (("-u", "--user", "--proxy-user"), rf"{_USER}[^\s:'\"=-][^\s:'\"]*:)(?!//)[^\s'\"]+"),
     # curl -b name=X
-    (("curl",), rf"(?P<keep>\bcurl\b[^|;&]*?\s(?:-b|--cookie)[\s=]*){_VALUE}"),
+    (("curl",), rf"(?P<keep>\bcurl\b[^|;&]{{0,1000}}?\s(?:-b|--cookie)[\s=]*){_VALUE}"),
     # ipmitool -P X, snmpset -c X, sshpass -p X, mysql -pX
-    (("ipmi",), rf"(?P<keep>\bipmi(?:tool|power)\b[^|;&]*?\s-[Pp]\s*){_VALUE}"),
-    (("snmp",), rf"(?P<keep>\bsnmp\w+\b[^|;&]*?\s-[cAX]\s*){_VALUE}"),
+    (("ipmi",), rf"(?P<keep>\bipmi(?:tool|power)\b[^|;&]{{0,1000}}?\s-[Pp]\s*){_VALUE}"),
+    (("snmp",), rf"(?P<keep>\bsnmp\w+\b[^|;&]{{0,1000}}?\s-[cAX]\s*){_VALUE}"),
     (("sshpass",), rf"(?P<keep>\bsshpass\s+-p\s*){_VALUE}"),
-    (("mysql", "mariadb", "mongo"), rf"(?P<keep>\b(?:mysql|mariadb|mongo)[\w-]*\b[^|;&]*?\s-p\s*){_VALUE}"),
+    (("mysql", "mariadb", "mongo"), rf"(?P<keep>\b(?:mysql|mariadb|mongo)[\w-]*\b[^|;&]{{0,1000}}?\s-p\s*){_VALUE}"),
 )  # fmt: skip
 
 
