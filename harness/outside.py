@@ -31,8 +31,8 @@ class OutsideError(Exception):
 
 @dataclass(frozen=True)
 class Outside:
-    """What a scenario says: the board's DUT file and its text, how its port is reached (`tty`, `rfc2217`), whether it is
-    held by somebody, and what happens before the agent is asked and after: acts, each `wait_s` and one of `say`,
+    """What a scenario says: the board's DUT file and its text, how its port is reached (`tty`, `rfc2217`), whether it
+    is held by somebody, and what happens before the agent is asked and after: acts, each `wait_s` and one of `say`,
     `power` and `fault`."""
 
     file: str
