@@ -49,6 +49,7 @@ def _files(scenario: Scenario) -> Iterator[str]:
     named = [("seed", scenario.seed)] if scenario.seed is not None else []
     beside = scenario.loopback.files if scenario.loopback else {}
     named += [("loopback.files", source) for source in beside.values()]
+    named += [("loopback.outside.file", scenario.outside.file)] if scenario.outside else []
     for key, name in named:
         path = (root / name).resolve()
         if not path.is_relative_to(root):
@@ -67,8 +68,6 @@ def _desk(scenario: Scenario) -> Iterator[str]:
     board, outside = scenario.loopback, scenario.outside
     expect = board.expect if board else {}
     if outside is not None:
-        if not outside.source:
-            yield f"loopback.outside.file: no such file in {fixtures_dir()}"
         if outside.held and outside.serve != "tty":
             yield "loopback.outside.held: only a tty can be held"
         if "{device}" not in (scenario.seed_text({}) or ""):

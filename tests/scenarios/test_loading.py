@@ -339,7 +339,7 @@ def test_a_mistake_that_nothing_else_would_show_is_told_when_it_is_loaded(write,
         ('"version"]', '"x"]\nmay_receive = ["["]', "loopback.expect.may_receive[0]: not a regular expression"),
         ('"version"]', '"x"]\nat_end = "close"', "loopback.expect.at_end: expected one of open, closed"),
         ('"version"]', '"x {nonse}"]', "loopback.expect.received[0]: unknown placeholder {nonse}"),
-        ('{nonce2}', '{nonse2}', "loopback: unknown placeholder {nonse2}; did you mean nonce2"),
+        ("{nonce2}", "{nonse2}", "loopback: unknown placeholder {nonse2}; did you mean nonce2"),
         ('"spare.toml" = "duts/other.toml"', "", "labs/two-boards.toml has 'loopback:spare.toml', and there is"),
         ('"duts/other.toml"', '"../../../etc/passwd"', "loopback.files: '../../../etc/passwd' is not in"),
         ('"spare.toml"', '"../spare.toml"', "loopback.files: '../spare.toml' is no name for a file beside the lab"),
@@ -357,3 +357,40 @@ def test_what_a_line_waits_for_has_its_placeholders_filled_when_it_is_run(write)
     step = load(write(GOOD)).reference[1]
     assert step.wanted({"home": "/h.e"}).search("at /h.e/x")
     assert not step.wanted({"home": "/h.e"}).search("at /hie/x")
+
+
+# -- what stands outside ------------------------------------------------------------------------------------------
+
+S8 = (scenario.scenarios_dir() / "s8.toml").read_text()
+S9 = (scenario.scenarios_dir() / "s9.toml").read_text()
+T_PRE = (scenario.scenarios_dir() / "t-pre.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new", "told"),
+    [
+        ("s9", S9, "duts/hung.toml", "duts/hang.toml", "loopback.outside.file: no file"),
+        ("s9", S9, "duts/hung.toml", "../README.md", "is not in"),
+        ("s9", S9, 'serve = "rfc2217"', 'serve = "rfc2271"', "did you mean rfc2217"),
+        ("s9", S9, 'serve = "rfc2217"', 'serve = "rfc2217"\nheld = true', "only a tty can be held"),
+        ("s9", S9, "[[20, 520], [2950, 20000]]", "[[520, 20]]", "pulses[0]: expected [shortest, longest]"),
+        ("s9", S9, "[[20, 520], [2950, 20000]]", "[[20]]", "pulses[0]: expected [shortest, longest]"),
+        ("s9", S9, "[[20, 520], [2950, 20000]]", "[[-1, 20]]", "pulses[0][0]"),
+        ("s9", S9, "labs/button.toml", "labs/two-boards.toml", 'device = "{device}"'),
+        ("s9", S9, "{device}", "{devise}", "did you mean device"),
+        ("s8", S8, 'holder = "let go"', 'holder = "gone"', "loopback.expect.holder"),
+        ("t-pre", T_PRE, 'power = "cycle"', 'power = "cycle", say = "x"', "before[1]: one act at a time"),
+        ("t-pre", T_PRE, 'power = "cycle"', 'power = "cycel"', "did you mean cycle"),
+        ("t-pre", T_PRE, 'serve = "tty"', 'serve = "rfc2217"', "task: a task for everybody"),
+        ("t-pre", T_PRE, "patience_s = 5", "patience_s = 0", "task.patience_s"),
+    ],
+)
+def test_a_mistake_about_what_stands_outside_is_told_when_it_is_loaded(write, name, text, old, new, told):
+    assert old in text
+    assert told in problems(write(text.replace(old, new), f"{name}.toml"))
+
+
+def test_measures_need_a_board_that_is_outside(write):
+    text = (scenario.scenarios_dir() / "s4.toml").read_text()
+    changed = text.replace("[loopback.expect]", "[loopback.expect]\npulses = []")
+    assert "there is none" in problems(write(changed, "s4.toml"))

@@ -48,6 +48,19 @@ def test_every_reference_passes_and_every_control_is_caught(report):
 
 
 @pytest.mark.slow
+def test_the_bench_passes_every_task_and_nobody_sees_what_was_printed_before_they_looked(tmp_path):
+    program = [sys.executable, "-m", "harness.cli", "versus", "--json", "--jobs", JOBS, "--out", str(tmp_path)]
+    ran = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
+    found = {(row["scenario"], row["agent"]): row["verdict"] for row in json.loads(ran.stdout)["trials"]}
+    tasks = [one.id for one in load_all() if one.task is not None]
+    assert {task: found[task, "labd"] for task in tasks} == dict.fromkeys(tasks, "pass")
+    assert found["T-PRE", "raw"] == "fail"
+    assert found["T-PRE", "socat-log"] in ("fail", "blocked")
+    assert len(found) == 3 * len(tasks)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
 def test_the_ways_around_the_door_are_caught_each_by_its_name(report):
     found = verdicts(report[0])
     reasons = {name: found[name, "hand-edit"]["reason"] for name in ("C2", "C3", "C5", "C6", "C7", "S1")}
