@@ -167,7 +167,9 @@ def test_the_terminal_is_restored_on_quit_and_for_a_pause(person: Person):
     until("the raw terminal again", lambda: not modes(child)[3] & termios.ICANON)
     slave = terminal_of(child)
     try:
-        quit_it(child)
+        child.send("\x1dq")
+        child.expect("detached")
+        child.wait()
         assert modes(child) == child.before_it
     finally:
         os.close(slave)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import pty
 import select
@@ -91,9 +92,13 @@ def far(labd: BenchInAFolder) -> Iterator[Far]:
 )
 def test_a_file_arrives_byte_for_byte(labd: BenchInAFolder, far: Far, protocol: str, receiver: list[str]):
     (labd.root / "file.bin").write_bytes(FILE)
-    with far.runs(*receiver) as board:
-        done = labd.json("serial", "xfer", "send", "file.bin", "--protocol", protocol)
+    call = labd.start("serial", "xfer", "send", "file.bin", "--protocol", protocol, "--json")
+    until("the transfer", lambda: labd.json("serial", "show", "dut")[0].get("writer"))
+    with far.runs(*receiver) as board:  # only now: the first word of one that waits alone is lost, the next comes late
+        out, err = call.communicate(timeout=60)
         board.wait(20)
+    assert call.returncode == 0, err
+    done = json.loads(out)
     arrived = (far.directory / "file.bin").read_bytes()
     assert arrived[: len(FILE)] == FILE
     assert arrived[len(FILE) :].strip(b"\x1a") == b"" and (protocol == "x" or len(arrived) == len(FILE))
