@@ -224,4 +224,4 @@ def _free(holder: dict[str, Any], node: str) -> str:
         "agetty": f"sudo systemctl stop serial-getty@{tty}",
         "getty": f"sudo systemctl stop serial-getty@{tty}",
     }
-    return known.get(command, f"ask whoever runs it, or end it if it is yours: kill {holder['pid']}")
+    return known.get(command, f"ask its owner, or if it is yours: kill {holder['pid']}")

@@ -51,7 +51,7 @@ def busy(device: str, label: str, holders: Sequence[dict[str, Any]]) -> Busy:
         return Busy(f"{label}: {device} is in use by another program", hint=f"sudo fuser -v {device}")
     who = ", ".join(f"{holder['command']} (pid {holder['pid']})" for holder in holders)
     pids = " ".join(str(holder["pid"]) for holder in holders)
-    return Busy(f"{label}: {device} is in use by {who}", hint=f"ask whoever runs it, or end it if it is yours: kill {pids}")
+    return Busy(f"{label}: {device} is in use by {who}", hint=f"ask its owner, or if it is yours: kill {pids}")
 
 
 def forbidden(device: str, node: str, label: str) -> Forbidden:

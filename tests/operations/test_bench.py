@@ -143,7 +143,7 @@ def test_a_port_that_another_program_has_open_is_busy_and_the_program_is_named(t
         holder.wait(30)
         holder.stdout.close()
     assert rows[0]["status"] == "busy" and f"(pid {holder.pid})" in rows[0]["detail"]
-    assert rows[0]["fix"] == f"kill {holder.pid}"
+    assert rows[0]["fix"] == f"ask its owner, or if it is yours: kill {holder.pid}"
 
 
 @pytest.mark.parametrize(
