@@ -46,6 +46,7 @@ def live_edge(stage: Stage) -> str | None:
 
 
 def linear(stage: Stage) -> str | None:
+    stage.needs("expect")
     small, large = (1.0, 4.0) if stage.full else (0.25, 1.0)
     costs = [_flood_cost(stage, size) for size in (small, large)]
     told = f"{costs[0]:.0f} CPU-ms/MB at {small:g} MB, {costs[1]:.0f} at {large:g} MB"
@@ -90,7 +91,7 @@ def bounded(stage: Stage) -> str | None:
     waiting = threading.Thread(
         target=_quietly, args=(lambda: stage.subject.expect("never comes ~~", 120),), daemon=True
     )
-    if _has(stage, "expect"):
+    if stage.has("expect"):
         waiting.start()
     swallowed = 0
     try:
@@ -108,12 +109,6 @@ def bounded(stage: Stage) -> str | None:
 def _quietly(work: Callable[[], object]) -> None:
     with contextlib.suppress(Exception):
         work()
-
-
-def _has(stage: Stage, what: str) -> bool:
-    from tests.torture.subject import Subject
-
-    return getattr(type(stage.subject), what) is not getattr(Subject, what)
 
 
 def coloured(stage: Stage) -> str | None:
@@ -156,8 +151,7 @@ def lossy_input(stage: Stage) -> str | None:
 
 def _heard(stage: Stage) -> bytes:
     """What the board said; a library reads only while it waits for something."""
-    with contextlib.suppress(Wrong):
-        stage.subject.settle(b"~~ never ~~", 0.1)
+    stage.subject.look()
     return stage.subject.stored()
 
 
@@ -178,7 +172,7 @@ def stuck_writer(stage: Stage) -> str | None:
     time.sleep(0.3)
     far.say(b"still here\r\n")
     try:
-        heard = wait(lambda: b"still here" in stage.subject.stored(), 5, "reads nothing while a write is stuck")
+        heard = wait(lambda: _heard_by(stage, sending), 5, "reads nothing while a write is stuck")
     finally:
         sending.join()
     outcome = result[0]
@@ -189,6 +183,12 @@ def stuck_writer(stage: Stage) -> str | None:
     if outcome.accepted > 70_000:  # type: ignore[attr-defined]
         raise Wrong(f"says that {outcome.accepted} bytes were taken")  # type: ignore[attr-defined]
     return f"read on after {heard * 1000:.0f} ms; told: {outcome.accepted} bytes taken"  # type: ignore[attr-defined]
+
+
+def _heard_by(stage: Stage, sending: threading.Thread) -> bool:
+    if not sending.is_alive():
+        stage.subject.look()
+    return b"still here" in stage.subject.stored()
 
 
 CASES = (

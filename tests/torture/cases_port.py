@@ -25,7 +25,9 @@ def hang_up(stage: Stage) -> str | None:
     far = stage.device()
     stage.play(far, b"before\r\n")
     far.unplug()
-    wait(lambda: re.search(GONE, stage.subject.told()), 4, "says nothing of a port that hung up")
+    wait(
+        lambda: stage.subject.look() or re.search(GONE, stage.subject.told()), 4, "says nothing of a port that hung up"
+    )
     far.plug()
     took = _again(stage, far, 10 * stage.subject.haste)
     return f"said so; read on {took:.2f} s after the replug"
@@ -104,12 +106,17 @@ def second_reader(stage: Stage) -> str | None:
         said = b"".join(b"line %04d\r\n" % n for n in range(1000))
         far.say(said)
         wait(
-            lambda: str(thief.pid) in stage.subject.told(),
+            lambda: _names(stage, thief.pid),
             OTHER_S,
             "says nothing of another program that reads the port",
         )
     stolen = len(said) - stage.subject.stored().count(b"line ") * 11
     return f"named it by pid; about {max(0, stolen)} of {len(said)} bytes had gone to it"
+
+
+def _names(stage: Stage, pid: int) -> bool:
+    stage.subject.look()
+    return str(pid) in stage.subject.told()
 
 
 def at_from_nowhere(stage: Stage) -> str | None:
@@ -120,7 +127,7 @@ def at_from_nowhere(stage: Stage) -> str | None:
             return f"the other program was {intruder.refused}"
         if b"AT" not in far.hear(5, lambda got: b"AT\r" in got):
             raise Wrong("the case itself failed: AT never reached the device")
-        wait(lambda: str(intruder.pid) in stage.subject.told(), OTHER_S, "says nothing of who types into the port")
+        wait(lambda: _names(stage, intruder.pid), OTHER_S, "says nothing of who types into the port")
     return "named it by pid"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -21,6 +22,17 @@ from typing import Any
 
 from tests.torture.subject import Found, NotThere, Ran, Sent, Subject, Wrong
 
+OWN_WORDS = re.compile(rb"\ALabgrid Console.*?=== Log starts here ===\n", re.DOTALL)
+NOT_THERE = {
+    "run": "has no run with an exit code",
+    "open_net": "is no RFC 2217 client",
+    "edit": "does not edit its configuration",
+    "send_break": "sends no break",
+    "lines": "shows no modem lines",
+    "expect": "has no expect",
+    "ask": "has no request and response",
+    "send": "only reads",
+}
 DRIVERS = Path(__file__).parent / "drivers"
 
 
@@ -53,7 +65,7 @@ class Driven(Subject):
         self._said = ""
 
     def stored(self) -> bytes:
-        return self._log.read_bytes()
+        return OWN_WORDS.sub(b"", self._log.read_bytes())
 
     def settle(self, marker: bytes, within_s: float | None = None) -> None:
         if self._reads_alone:
@@ -62,6 +74,10 @@ class Driven(Subject):
         if not self._call("settle", within_s=within, marker=marker.decode("latin-1"), spare_s=within):
             raise Wrong(f"never got to what was said last ({marker!r})")
         return None
+
+    def look(self) -> None:
+        if not self._reads_alone:
+            self._call("settle", within_s=0.02, marker="~~ never ~~")
 
     def expect(self, pattern: str, within_s: float) -> Found | None:
         return _found(self._call("expect", spare_s=within_s, pattern=pattern, within_s=within_s))
@@ -120,7 +136,7 @@ class Driven(Subject):
         finally:
             self._turn.release()
         if "not_there" in answer:
-            raise NotThere(answer["not_there"])
+            raise NotThere(NOT_THERE.get(op, answer["not_there"]))
         if "wrong" in answer:
             self._said += answer["wrong"]
             raise Wrong(answer["wrong"])

@@ -7,8 +7,9 @@ import json
 import select
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,22 @@ class Absent:
     number: str
     title: str
     why: str
+
+
+@contextlib.contextmanager
+def speaking(speak: Callable[[], None]) -> Iterator[None]:
+    """The device speaks in a thread of its own meanwhile: some subjects read only while they wait for something."""
+    speaker = threading.Thread(target=lambda: _until_deaf(speak), daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        speaker.join(30)
+
+
+def _until_deaf(speak: Callable[[], None]) -> None:
+    with contextlib.suppress(TimeoutError):  # it is the subject's failure, and seen as that
+        speak()
 
 
 class Board:
@@ -121,13 +138,16 @@ class Stage:
 
     def play(self, far: Far, *pieces: bytes | float) -> bytes:
         """Say bytes and wait seconds, in turn; then the end mark. Returns what was said before it, once taken in."""
-        for piece in pieces:
-            if isinstance(piece, float):
-                time.sleep(piece)
-            else:
-                far.say(piece)
-        far.say(END)
-        self.subject.settle(END.strip())
+
+        def speak() -> None:
+            for piece in (*pieces, END):
+                if isinstance(piece, float):
+                    time.sleep(piece)
+                else:
+                    far.say(piece, within_s=12)
+
+        with speaking(speak):
+            self.subject.settle(END.strip())
         return b"".join(piece for piece in pieces if isinstance(piece, bytes))
 
     def stored_exactly(self, said: bytes) -> None:
@@ -140,6 +160,15 @@ class Stage:
             )
             what = f"{kept[at : at + 12]!r} for {said[at : at + 12]!r} at byte {at}"
             raise Wrong(f"stored {len(kept)} bytes for {len(said)}: {what}")
+
+    def has(self, what: str) -> bool:
+        """Whether the subject has this function at all."""
+        return getattr(type(self.subject), what) is not getattr(Subject, what)
+
+    def needs(self, what: str) -> None:
+        """NotThere unless it has."""
+        if not self.has(what):
+            raise NotThere(f"has no {what}")
 
     def lines(self) -> list[str]:
         """The shown lines before the end mark."""

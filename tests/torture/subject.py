@@ -78,6 +78,9 @@ class Subject:
         within = self.patience_s if within_s is None else within_s
         wait(lambda: marker in self.stored(), within, f"never stored what was said last ({marker!r})")
 
+    def look(self) -> None:
+        """Take in what has come, for a subject that does not read by itself."""
+
     def expect(self, pattern: str, within_s: float) -> Found | None:
         """The first match in what came since `open`; None if there was none in time."""
         raise NotThere("has no expect")

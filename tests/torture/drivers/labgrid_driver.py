@@ -42,9 +42,10 @@ class Labgrid:
         folder = os.path.dirname(log)
         if self.count == 1:
             ConsoleLoggingReporter.start(folder)
-        self.target = Target(f"t{self.count}")
+        name = os.path.basename(log)
+        self.target = Target(name)
         os.unlink(log)
-        os.symlink(os.path.join(folder, f"console_t{self.count}"), log)
+        os.symlink(os.path.join(folder, f"console_{name}"), log)
         open(log, "ab").close()
         return self.target
 
