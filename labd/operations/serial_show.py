@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: How many of the losses are given in --json, the newest.
 LOSSES_MOST = 20
+#: The state of an interface that a capture process captures while no daemon runs.
+ALONE = "captured"
 
 
 def show(call: Call, args: Args) -> list[dict[str, Any]]:
@@ -25,17 +27,38 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
     if not targets:
         raise NotFound(f"no targets in {lab.path}", hint="labd target add NAME")
     rows = []
+    alone = _captured_alone(call) if call.bench is None else {}
     for target in targets:
         live = {line["name"]: line for line in call.bench.status(lab.path, target)} if call.bench is not None else {}
         for line in lab.serial(target):
-            row = {"target": target, **line, "state": "not captured", **live.get(line["name"], {})}
+            row = {"target": target, **line, "state": "not captured", **live.get(line["name"], {}),
+                   **alone.get(call.journal_dir(target, line["name"]), {})}  # fmt: skip
             claim = claims.read(call.env, lab.path, target)
             rows.append({**row, "capture": completeness(call, target, line["name"]), "claim": claim})
     if not rows:
         call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
+    elif any(row["state"] == ALONE for row in rows):
+        call.note("no daemon runs, but the capture goes on without one; the next runtime verb takes it up")
     elif call.bench is None:
         call.note("no daemon runs, so nothing is being captured; labd serial watch starts it")
     return rows
+
+
+def _captured_alone(call: Call) -> dict[str, dict[str, Any]]:
+    """What a capture process captures while no daemon runs: fields for `show`, by journal directory."""
+    import os
+
+    from labd import paths
+
+    runtime = paths.runtime_dir(call.env)
+    if not os.path.exists(os.path.join(runtime, "capture.sock")):
+        return {}  # the usual case, which need not pay for a socket
+    from labd.capture_wire import greeting
+
+    hello = greeting(runtime) or {}
+    words = f"no daemon runs; the capture process, pid {hello.get('pid')}, goes on by itself"
+    live = [port["key"] for port in hello.get("ports", ()) if port.get("live", True)]
+    return {key: {"state": ALONE, "note": words} for key in live}
 
 
 def completeness(call: Call, target: str, interface: str) -> dict[str, Any] | None:

@@ -108,6 +108,9 @@ def test_killing_the_daemon_in_a_flood_loses_no_byte_also_while_nobody_is_there(
     reached = _stored(flood)
     until("two megabytes more without a daemon", lambda: _stored(flood) > reached + 2_000_000)
     assert flood.json("daemons")["daemon"] is None
+    shown = flood("serial", "show", "dut")
+    assert shown.stdout.startswith(b"dut.console: captured  loopback:flood") and b"goes on by itself" in shown.stdout
+    assert b"the capture goes on without one" in shown.stderr and b"nothing is being captured" not in shown.stderr
     flood("serial", "send", "dut", "version")  # starts the next one, which can send on what the first one opened
     check_every_byte(flood)
     assert not events(flood, "lost") + events(flood, "gap")
