@@ -8,12 +8,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from labd.journal_read import Event
 
 #: The kinds of events that matter here; for `Reader.events_backwards`.
 KINDS = ("open", "lost", "reopened", "closed", "overrun", "suspect", "gap", "error")
+#: The kinds that tell, beside the bytes, that a port was captured then; none that the next capture tells as it begins.
+SIGNS = ("open", "reopened", "overrun", "suspect", "gap", "attached", "tx", "break", "reset", "line", "trigger")
 
 
 class Loss:
@@ -46,13 +48,18 @@ class Verdict:
         return not self.losses
 
 
-def judge(newest_first: Iterable[Event]) -> Verdict | None:
-    """The verdict on the last session, from the events of KINDS; reads no further back. None: never captured."""
+def judge(newest_first: Iterable[Event], last_sign: Callable[[Event], int] = lambda opened: 0) -> Verdict | None:
+    """The verdict on the last session, from the events of KINDS; reads no further back. None: never captured.
+
+    `last_sign(opened)` gives the time of the newest byte or event of SIGNS before an `open`; 0 if there is none.
+    """
     session = _session(newest_first)
     if not session:
         return None
     begin = session[0]
-    return Verdict(begin.rx, begin.wall_ns, sorted(_losses(session), key=lambda loss: (loss.rx, loss.wall_ns)))
+    return Verdict(
+        begin.rx, begin.wall_ns, sorted(_losses(session, last_sign), key=lambda loss: (loss.rx, loss.wall_ns))
+    )
 
 
 def _session(newest_first: Iterable[Event]) -> list[Event]:
@@ -71,7 +78,7 @@ def _session(newest_first: Iterable[Event]) -> list[Event]:
     return found[::-1]
 
 
-def _losses(session: list[Event]) -> Iterator[Loss]:
+def _losses(session: list[Event], last_sign: Callable[[Event], int]) -> Iterator[Loss]:
     down: Event | None = None
     for number, event in enumerate(session):
         kind, fields = event.kind, event.fields
@@ -82,7 +89,9 @@ def _losses(session: list[Event]) -> Iterator[Loss]:
             yield Loss(event.rx, event.wall_ns, f"{cause}: nothing for {_time(fields.get('gap_ms'))}")
             down = None
         elif kind == "open" and number:
-            away = (event.wall_ns - session[number - 1].wall_ns) / 1e6
+            signs = [past.wall_ns for past in session[:number] if past.kind in SIGNS]
+            last = down.wall_ns if down is not None else max([*signs[-1:], last_sign(event)])
+            away = max(0, event.wall_ns - last) / 1e6
             yield Loss(event.rx, event.wall_ns, f"labd ended without closing: nothing for up to {_time(away)}")
             down = None
         elif kind in _WORDS:

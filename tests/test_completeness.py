@@ -85,6 +85,23 @@ def test_a_session_that_labd_did_not_close_goes_on_with_a_gap() -> None:
     assert loss.why == "labd ended without closing: nothing for up to 1.0 s"
 
 
+@pytest.mark.parametrize(
+    ("told", "sign_s", "says"),
+    [
+        ([], 1.75, "250 ms"),  # a byte, or an event of another kind, that came after the last one kept
+        ([], 0, "1.0 s"),
+        ([("error", 80, {"what": "open", "message": "busy"})], 0, "2.0 s"),  # told by the one that opens
+        ([("lost", 80, {"why": "hang-up"})], 1.75, "1.0 s"),  # it was gone already
+    ],
+)
+def test_how_long_labd_was_away_is_counted_from_its_last_sign(told: list[Any], sign_s: float, says: str) -> None:
+    session = [("open", 3, UART), *(told or [("suspect", 5, {"ended": True})]), ("open", 80, UART)]
+    events = [Event(n, kind, rx, n * 10**9, n * 10**9, fields) for n, (kind, rx, fields) in enumerate(session)]
+    found = judge(iter(events[::-1]), lambda opened: int(sign_s * 1e9))
+    assert found is not None
+    assert found.losses[-1].why == f"labd ended without closing: nothing for up to {says}"
+
+
 def test_losses_come_in_order_of_place() -> None:
     found = verdict(("open", 0, UART), ("error", 50, {"what": "settings", "message": "x"}),
                     ("overrun", 70, {"where": "uart", "count": 1, "since_rx": 20}))  # fmt: skip

@@ -10,10 +10,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from labd.call import Call
+    from labd.journal_read import Event
     from labd.operations.model import Args
 
 #: How many of the losses are given in --json, the newest.
 LOSSES_MOST = 20
+#: How many events before an unexpected open are looked through for the last that the capture before it told.
+SIGNS_WITHIN = 32
 #: The state of an interface that a capture process captures while no daemon runs.
 ALONE = "captured"
 
@@ -67,11 +70,17 @@ def completeness(call: Call, target: str, interface: str) -> dict[str, Any] | No
     `since_seq` is the session's first line when it is complete, else the first line that may be damaged; `losses` are
     `{seq, wall_ns, why}`.
     """
-    from labd.completeness import KINDS, judge
+    from labd.completeness import KINDS, SIGNS, judge
     from labd.journal_read import Reader
 
+    def last_sign(opened: Event) -> int:
+        record = reader.record_at(opened.rx - 1) if opened.rx > reader.first_offset else None
+        recent = reader.events(after=max(0, opened.number - SIGNS_WITHIN))
+        signs = [event.wall_ns for event in recent if event.number < opened.number and event.kind in SIGNS]
+        return max([record.wall_ns if record is not None else 0, *signs])
+
     reader = Reader(call.journal_dir(target, interface))
-    verdict = judge(reader.events_backwards(KINDS)) if reader.exists else None
+    verdict = judge(reader.events_backwards(KINDS), last_sign) if reader.exists else None
     if verdict is None:
         return None
     if verdict.complete:
