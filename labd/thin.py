@@ -21,6 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
+#: What to say when the daemon ends in the middle of a call: what acts may have been done, so nobody should repeat it.
+GONE = "the daemon went away before it answered, and may have done it already; look: labd serial log TARGET --events"
+
 #: What stands for the daemon's version when it has no thread to spare for us.
 FULL = "full"
 
@@ -154,7 +157,7 @@ def relay(connection: "socket", argv: list[str]) -> int:
     except TimeoutError:
         return _say(f"the daemon does not answer for {ACK_SECONDS:.0f} s; try: labd daemons restart --force", 7)
     except ConnectionError:
-        return _say("the daemon went away before it answered; try the command again", 7)
+        return _say(GONE, 7)
     finally:
         connection.close()
 
@@ -166,7 +169,7 @@ def _copy(connection: "socket", argv: list[str]) -> int:
         if end < 0:
             data = connection.recv(262144)
             if not data:
-                return _say("the daemon went away before it answered; try the command again", 7)
+                return _say(GONE, 7)
             buffer += data
             continue
         kind, head, buffer = buffer[:1], buffer[1:end], buffer[end + 1 :]
