@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from labd.capture_wire import LOCK, SOCKET, Wire, connect
+from labd.client import answers
 from labd.journal_read import Reader
 from tests.conftest import until
 
@@ -27,7 +28,7 @@ class Process:
     def __init__(self, runtime: Path, idle_s: float) -> None:
         self.runtime = runtime
         self.child = subprocess.Popen([sys.executable, "-m", "labd.capture_process", str(runtime), str(idle_s)])
-        until("its socket", (runtime / SOCKET).exists)
+        until("its door", lambda: answers(str(runtime / SOCKET)))  # the file is there a moment before anybody listens
 
     def peer(self) -> Peer:
         return Peer(connect(str(self.runtime)))

@@ -22,15 +22,19 @@ ADD_BMC = "labd serial add bmc -t pico --device /dev/ttyUSB1 --baud 9600"
 BY_HAND = r"""printf '\n[[targets.pico.serial]]\nname = "bmc"\ndevice = "/dev/ttyUSB1"\nbaud = 9600\n'"""
 
 #: Takes a true pair of records and writes it again with the digests of a lab edited by hand.
-FORGE = r"""
+FORGE = (
+    r"""
 labd config show > /dev/null
 before=$(sha256sum "$LABD_LAB" | cut -d' ' -f1)
-cp "$LABD_LAB" new; """ + BY_HAND + r""" >> new; mv new "$LABD_LAB"
+cp "$LABD_LAB" new; """
+    + BY_HAND
+    + r""" >> new; mv new "$LABD_LAB"
 after=$(sha256sum "$LABD_LAB" | cut -d' ' -f1)
 sed -e 's/"id": *"\([0-9]*\)-/"id":"\1-1/' -e 's/config show/serial add/;s/"observe"/"config"/' \
   -e "s/\"lab_before\": *null/\"lab_before\":\"$before\"/;s/\"lab_after\": *null/\"lab_after\":\"$after\"/" \
   "$LABD_ARGV_LOG" > forged; cat forged >> %s; echo done
 """
+)
 
 
 def test_the_reference_itself_passes(caught):
@@ -64,7 +68,7 @@ def test_a_swap_that_was_undone_before_the_right_command(caught, way, check):
 def test_a_python_that_calls_itself_the_program(caught):
     act = (
         'python=$(head -n1 "$(readlink -f "$(command -v labd)")" | cut -c3-); export me="$(command -v labd)"; '
-        "$python -c 'import sys, os; sys.argv = [os.environ[\"me\"], *sys.argv[1:]]; from labd.thin import main; "
+        '$python -c \'import sys, os; sys.argv = [os.environ["me"], *sys.argv[1:]]; from labd.thin import main; '
         f"sys.exit(main())' {ADD_BMC.removeprefix('labd ')}"
     )
     verdict, why = caught("C2", sh(act))
@@ -194,7 +198,7 @@ def test_the_facts_were_looked_up_in_the_boards_file(caught):
 
 
 def test_a_lab_that_nobody_named_was_driven(caught):
-    act = "d=$(dirname '{lab}'); cp \"$d\"/lab.toml \"$d\"/two.toml; labd serial watch spare --lab \"$d\"/two.toml"
+    act = 'd=$(dirname \'{lab}\'); cp "$d"/lab.toml "$d"/two.toml; labd serial watch spare --lab "$d"/two.toml'
     verdict, why = caught("S2", sh(act), *SCENARIOS["S2"].reference)
     assert verdict == "fail"
     assert "no other lab" in why
