@@ -291,8 +291,14 @@ class Bench:
         from labd.lab import load
 
         lab = await trio.to_thread.run_sync(load, entry.lab_path, dict(os.environ))
+        before = {line["name"] for line in entry.channel.status()}
         for done in await entry.channel.reconcile(self._permitted(entry, lab)):
             self.log(f"{entry.lab_path}: {entry.target}.{done}")
+        kept = {config["name"] for config in lab.serial(entry.target)} if entry.target in lab.targets else set()
+        for name in before - kept:
+            board = self.boards.running.get((entry.lab_path, f"{entry.target}.{name}"))
+            if board is not None:  # nobody could reach it any more
+                await self.boards.stop(board)
         self._drop_if_idle(entry)
 
     def _permitted(self, entry: Entry, lab: Lab) -> list[dict[str, Any]]:

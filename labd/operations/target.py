@@ -96,7 +96,9 @@ def set_target(call: Call, args: Args) -> dict[str, Any]:
 
 
 def remove(call: Call, args: Args) -> dict[str, Any]:
-    """Take a target out of the lab with all its channels. What was captured from it stays on disk."""
+    """Take a target out of the lab with all its channels, and its claim. What was captured from it stays on disk."""
+    from labd import claims
+
     name = args.target
     report = Report(name, target=name)
 
@@ -109,6 +111,8 @@ def remove(call: Call, args: Args) -> dict[str, Any]:
         return [Remove(("targets", name))]
 
     edit(call, change)
+    if claims.read(call.env, call.lab_path, name) is not None:
+        claims.release(call.env, call.lab_path, name, force=True)
     return report.data()
 
 

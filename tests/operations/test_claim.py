@@ -8,7 +8,7 @@ import pytest
 
 from labd import claims
 from labd.errors import Busy
-from tests.conftest import BenchInAFolder
+from tests.conftest import BenchInAFolder, until
 
 ANN, BOB = {"LABD_AS": "ann"}, {"LABD_AS": "bob"}
 
@@ -28,6 +28,25 @@ def test_a_claimed_board_can_be_looked_at_by_all_and_acted_on_by_one(board: Benc
     assert board("release", "dut", check=6, env=BOB).stdout == b""
     assert board.out("release", "dut", env=ANN) == "dut is released; ann had it\n"
     board("serial", "stop", "dut", env=BOB)
+
+
+def test_the_configuration_of_a_claimed_board_is_changed_by_one_and_its_claim_goes_with_it(board: BenchInAFolder):
+    board("target", "add", "other")
+    board("claim", "dut", env=ANN)
+    lab = board.lab.read_bytes()
+    for edit in (("target", "rm", "dut"), ("target", "set", "dut", "--description", "x"),
+                 ("serial", "rm", "console", "-t", "dut"), ("serial", "set", "console", "-t", "dut", "--baud", "9600"),
+                 ("serial", "add", "bmc", "-t", "dut", "-d", "loopback:uboot"),
+                 ("power", "set", "-t", "dut", "--cycle-cmd", "true")):  # fmt: skip
+        refused = board(*edit, check=6, env=BOB).stderr.decode()
+        assert "dut is claimed by ann until" in refused and "labd claim dut --take" in refused
+    assert board.lab.read_bytes() == lab
+    board("target", "set", "other", "--description", "x", env=BOB)
+    board("serial", "watch", "dut", env=ANN)
+    assert len(board.json("daemons")["boards"]) == 1
+    board("target", "rm", "dut", env=ANN)
+    assert board.json("claim", "list") == []
+    until("its simulated board ends", lambda: not board.json("daemons")["boards"])
 
 
 def test_a_claim_can_be_taken_over_prolonged_and_ends_by_itself(board: BenchInAFolder):
