@@ -36,6 +36,26 @@ if ! python=$(find_python); then
     fi
 fi
 
+# Programs that some tests and one arm of `labd-eval versus` use for real; what needs them is skipped without them.
+missing=
+for program in sz:lrzsz busybox:busybox socat:socat; do
+    command -v "${program%%:*}" >/dev/null 2>&1 || missing="$missing ${program##*:}"
+done
+if [ -n "$missing" ]; then
+    echo "setup: installing$missing" >&2
+    if command -v apt-get >/dev/null 2>&1; then
+        # shellcheck disable=SC2086 # a list of packages
+        { as_root apt-get install -y -q --no-install-recommends $missing ||
+            { as_root apt-get update -q && as_root apt-get install -y -q --no-install-recommends $missing; }; } \
+            >/dev/null 2>&1 || echo "setup: not installed; some tests are skipped. By hand: sudo apt-get install$missing" >&2
+    elif command -v brew >/dev/null 2>&1; then
+        # shellcheck disable=SC2086
+        brew install $missing >/dev/null 2>&1 || echo "setup: not installed; by hand: brew install$missing" >&2
+    else
+        echo "setup: not installed; some tests are skipped. Install by hand:$missing" >&2
+    fi
+fi
+
 echo "setup: .venv with $("$python" --version)" >&2
 rm -f "$stamp"
 usable .venv/bin/python || { rm -rf .venv; "$python" -m venv .venv; }
