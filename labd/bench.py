@@ -110,9 +110,13 @@ class Bench:
         return await self.writers.break_(lab, target, interface, ms, who)
 
     async def pulse_dtr(self, lab: Lab, target: str, interface: str, ms: float, who: dict[str, Any]) -> dict[str, Any]:
-        """Assert DTR for `ms` milliseconds. Raises Unreachable when the port is not captured or has no such line."""
-        await self._captured(lab, target, interface).pulse_dtr(interface, ms, who=who)
-        return {"target": target, "interface": interface, "line": "DTR", "ms": ms}
+        """Turn DTR over for `ms` and back: from `rests` to `pulsed` (true: asserted), held for `held_ms` as measured.
+
+        Raises Unreachable when the port is not captured or has no such line.
+        """
+        done = await self._captured(lab, target, interface).pulse_dtr(interface, ms, who=who)
+        return {"target": target, "interface": interface, "line": "DTR", "ms": ms, "rests": done["rests"],
+                "pulsed": done["pulsed"], "held_ms": done["held_ms"]}  # fmt: skip
 
     async def lines(self, lab: Lab, target: str, interface: str) -> dict[str, Any]:
         """The modem lines of an open interface, read now: dtr, rts, cts, dsr, dcd, ri. Raises Unreachable."""

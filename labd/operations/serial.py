@@ -90,7 +90,8 @@ def dtr(call: Call, args: Args) -> dict[str, Any]:
 
 def dtr_text(data: dict[str, Any], call: Call) -> str:
     """What was done to which wire."""
-    return f"{data['target']}.{data['interface']}: DTR asserted for {data['ms']:g} ms"
+    done, rests = ("asserted", "released") if data["pulsed"] else ("released", "asserted")
+    return f"{data['target']}.{data['interface']}: DTR {done} for {data['ms']:g} ms; it rests {rests}"
 
 
 def _button(call: Call, target: str, named: str | None) -> str:

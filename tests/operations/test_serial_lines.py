@@ -51,6 +51,14 @@ def test_rts_can_be_driven_and_dtr_only_where_it_is_a_button(labd: BenchInAFolde
     until("the lab's change to be taken up", lambda: far.wires.levels("dtr") == [True, False])
     assert labd.json("serial", "lines", "pico", "--dtr", "on")["dtr"] is True
     assert far.wires.levels("dtr") == [True, False, True]
+    said = labd.out("serial", "reset", "pico", "--ms", "30")
+    assert said == "pico.console: DTR released for 30 ms; it rests asserted\n"
+    assert far.wires.levels("dtr") == [True, False, True, False, True]
+    labd("serial", "lines", "pico", "--dtr", "off")
+    said = labd.out("serial", "dtr", "pico", "--ms", "30")
+    assert said == "pico.console: DTR asserted for 30 ms; it rests released\n"
+    pulsed = labd.json("serial", "dtr", "pico", "--ms", "30")
+    assert (pulsed["rests"], pulsed["pulsed"]) == (False, True) and pulsed["held_ms"] >= 30
 
 
 def test_looking_is_no_act_and_driving_is(labd: BenchInAFolder, far: Rfc2217Server) -> None:
