@@ -14,6 +14,7 @@ import secrets
 from dataclasses import dataclass
 
 from labd.errors import Usage
+from labd.view import plain
 
 #: Terminals in line mode take no longer line.
 LINE_MAX = 4000
@@ -48,6 +49,11 @@ def shell_in(answer: bytes, ident: str) -> str | None:
         return "sh"
     whole = re.search(rb"L%bP[^\r\n]* L%bP[^\n]*\n" % (ident.encode(), ident.encode()), answer)
     return "hush" if whole else None
+
+
+def echoed(answer: bytes, ident: str) -> bool:
+    """Whether the first line of the answer is the echo of `probe`, whole and with nothing behind it."""
+    return plain(answer.partition(b"\n")[0]).rstrip().endswith(probe(ident).strip())
 
 
 def line_for(command: str, shell: str, ident: str, *, binary: bool = False) -> str:

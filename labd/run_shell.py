@@ -52,11 +52,24 @@ class Ran:
     foreign: int = 0
 
 
+@dataclass(frozen=True)
+class Known:
+    """What was found out about a console: the shell that shows `prompt`, whether there was ever one that tells exit
+    codes, and whether a command was left running when its time was over.
+    """
+
+    shell: str
+    prompt: str
+    was_shell: bool = False
+    left: bool = False
+
+
 @dataclass
 class How:
-    """`shell` one of SHELLS; `known` is what was found out before on this console: (shell, prompt), or None.
+    """`shell` one of SHELLS; `known` is what was found out before on this console, `learned` what was now.
 
-    `type_line(line)` types a line with its end; `out(data)` takes output that is certain; `note` a sentence.
+    `type_line(line)` types a line with its end; `out(data)` takes output that is certain; `note` a sentence. `typed`
+    says whether the command was.
     """
 
     type_line: Callable[[str], None]
@@ -65,8 +78,9 @@ class How:
     timeout_s: float
     shell: str = "auto"
     binary: bool = False
-    known: tuple[str, str] | None = None
-    learned: list[tuple[str, str]] = field(default_factory=list)
+    known: Known | None = None
+    learned: list[Known] = field(default_factory=list)
+    typed: bool = False
 
 
 def run(board: Console, command: str, how: How) -> Ran:
@@ -94,6 +108,7 @@ class _Run:
         ident = run_frame.new_id()
         line = run_frame.line_for(self.command, shell, ident, binary=self.how.binary)
         self.board.skip()
+        self.how.typed = True
         self.how.type_line(line)
         return self._framed(Frame(ident), shell)
 
@@ -107,9 +122,10 @@ class _Run:
             raise LabdError(f"{name} asks {pending.strip()!r}, so there is no shell; nothing was typed",
                             hint=f"labd serial send {target} USER --expect 'Password:|[#$] '")  # fmt: skip
         known = self.how.known
-        if known and known[1] and pending.startswith(known[1]) and len(pending.rstrip()) > len(known[1].rstrip()):
+        prompt = known.prompt if known else ""
+        if prompt and pending.startswith(prompt) and len(pending.rstrip()) > len(prompt.rstrip()):
             raise LabdError(
-                f"{name}: something is typed at the prompt already ({pending[len(known[1]) :]!r}); nothing was typed",
+                f"{name}: something is typed at the prompt already ({pending[len(prompt) :]!r}); nothing was typed",
                 hint=f"labd serial send {target} --key ctrl-c",
             )
         return pending.rstrip()
@@ -118,19 +134,27 @@ class _Run:
         """What kind of shell there is, asked for unless that was found out at this very prompt."""
         if self.how.shell != "auto":
             return self.how.shell
-        if self.how.known and self.prompt and self.how.known[1].rstrip() == self.prompt:
-            return self.how.known[0]
+        known = self.how.known or Known("", "")
+        if known.shell and self.prompt and known.prompt.rstrip() == self.prompt:
+            return known.shell
         for last in [False] * (PROBES - 1) + [True]:
-            shell = self._probe(last)
-            if shell is not None:
+            found = self._probe(last)
+            if found is not None:
                 break
-        assert shell is not None
+            self.prompt = self.board.pending().rstrip()
+        assert found is not None
+        shell, sure = found
         self.prompt = self.board.pending().rstrip()
-        self.how.learned.append((shell, self.board.pending()))
+        if shell != "none":
+            self.how.learned.append(Known(shell, self.board.pending(), was_shell=True))
+        elif sure and not known.was_shell and not known.left:
+            self.how.learned.append(Known(shell, self.board.pending()))
         return shell
 
-    def _probe(self, last: bool) -> str | None:
-        """Ask what is there. None when the question itself seems to be lost, unless it is the last time."""
+    def _probe(self, last: bool) -> tuple[str, bool] | None:
+        """Ask what is there: the answer, and whether it is fit to be remembered. None when the question seems to be
+        lost, or read by a program, unless it is the last time.
+        """
         ident = run_frame.new_id()
         self.board.skip()
         self.how.type_line(run_frame.probe(ident))
@@ -140,13 +164,14 @@ class _Run:
             answer += data
             shell = run_frame.shell_in(answer, ident)
             if shell is not None and (not data or answer.rstrip(b" ")[-1:] != b"\n"):
-                return shell  # the prompt has come again, or is not going to
+                return shell, True  # the prompt has come again, or is not going to
             if data or shell is not None or not self._no_shell(answer):
                 continue
-            if ident.encode() in answer:
-                return "none"
+            pending = self.board.pending()
+            if self.prompt and pending.rstrip() == self.prompt and run_frame.echoed(answer, ident):
+                return "none", _MORE.match(pending) is None and answer.count(ident.encode()) == 2
             if time.monotonic() - asked > LOST_QUIET_S:
-                return "none" if last else None  # it does not echo, or was not listening yet
+                return ("none", False) if last else None  # it does not echo, was not listening yet, or has ended now
 
     def _no_shell(self, answer: bytes) -> bool:
         """Whether the console is back at a prompt, having said something else than a shell would."""
@@ -158,7 +183,7 @@ class _Run:
         if _LOGIN.search(pending):
             raise LabdError(f"{self.board.name} asks {pending!r}, so there is no shell; the command was not typed",
                             hint="log in first")  # fmt: skip
-        return not self.prompt and not self._came(LOST_QUIET_S)
+        return not self._came(LOST_QUIET_S)
 
     def _came(self, seconds: float) -> bool:
         """Whether anything comes within so many seconds."""
@@ -246,6 +271,7 @@ class _Run:
                 pass
             self.prompt = self.board.pending().rstrip()
         self.board.skip()
+        self.how.typed = True
         self.how.type_line(self.command)
         raw = b""
         while True:

@@ -32,6 +32,7 @@ def run(call: Call, args: Args) -> Any:
 
 def _run(call: Call, args: Args, board: Console, command: str) -> Any:
     import time
+    from dataclasses import replace
 
     from labd import run_shell
 
@@ -46,6 +47,9 @@ def _run(call: Call, args: Args, board: Console, command: str) -> Any:
     try:
         ran = run_shell.run(board, command, how)
     except LabdError as error:
+        if error.name == "timed_out" and how.typed:
+            before = how.learned[-1] if how.learned else how.known or run_shell.Known("", "")
+            how.learned.append(replace(before, left=True))
         _failed(call, error, {**data, "code": None, **_output(args, kept), "rx": rx, "seq": seq})
         raise
     finally:

@@ -98,6 +98,30 @@ def test_a_command_that_does_not_end_is_left_and_what_it_printed_is_there(labd: 
     assert labd.out("serial", "run", "dut", "echo next") == "next\n"
 
 
+@pytest.mark.parametrize("dut", ["dash-shell", "bash-shell"])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_question_that_a_program_swallowed_is_asked_again(labd: BenchInAFolder, dut: str, before: bool):
+    on(labd, dut)
+    read = 'read x; echo "got $x"'
+    if before:
+        labd("serial", "run", "dut", read, "--timeout", "2", check=5)
+    else:
+        labd("serial", "send", "dut", read)
+    for code in (7, 8):
+        found = labd.json("serial", "run", "dut", f"echo one; (exit {code})", check=code)
+        assert (found["code"], found["shell"], found["output"]) == (code, "sh", "one\n")
+
+
+def test_a_program_between_two_shells_is_never_remembered_as_a_console_without_codes(labd: BenchInAFolder):
+    on(labd, "dash-shell")
+    labd("serial", "run", "dut", "true")
+    labd("serial", "send", "dut", "PS1='sub# '; while printf 'sub# ' && read x && test ${#x} -ne 3; do echo got; done")
+    found = labd.json("serial", "run", "dut", "true", check=1)
+    assert found["shell"] == "none"
+    labd("serial", "send", "dut", "end")
+    assert labd.json("serial", "run", "dut", "(exit 7)", check=7)["shell"] == "sh"
+
+
 def test_a_port_that_goes_away_ends_a_run_with_what_had_come_and_nothing_is_typed_again(labd: BenchInAFolder):
     on(labd, "dash-shell")
     labd("serial", "run", "dut", "true")
