@@ -110,9 +110,10 @@ OPERATIONS = (
         ),
         handler=take,
         text=take_text,
-        doc="While a claim holds, everything that acts on the board (typing, watching, pulses, power) exits 6 for "
-        "everybody else and says who has it, until when and why. Reading is never limited. You go by the name in "
-        "LABD_AS, else by your account's; claiming again prolongs. Claims outlive the daemon.",
+        doc="While a claim holds, everything that acts on the board (typing, watching, pulses, power) or changes "
+        "its configuration exits 6 for everybody else and says who has it, until when and why. Reading is never "
+        "limited. You go by the name in LABD_AS, else by your account's; claiming again prolongs. Claims "
+        "outlive the daemon.",
         examples=(
             ("labd claim pico --for 2h --why 'bisecting a boot hang'", "two hours of pico"),
             ("labd claim pico --take", "from somebody who forgot to release it"),
