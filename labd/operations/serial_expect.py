@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: How many lines before the match a person is shown; --json has all that are told.
 SHOWN_BEFORE = 40
+#: How many characters of a line are shown where nothing matched; --json has all that are told.
+SHOWN_OF_LINE = 200
 _LIVE_S = 0.25
 
 TIMEOUT = Param("timeout", "give up after this long; 0 looks only at what is there", kind="float",
@@ -55,7 +57,26 @@ def expect(call: Call, args: Args) -> Any:
         cursor = cursor_since(directory, args.since)
     else:
         cursor = live_end(directory) if args.from_offset is None else args.from_offset
+    _tell_beyond(call, directory, args)
     return await_patterns(call, target, line, patterns, args, cursor=cursor, timeout_s=args.timeout)
+
+
+def _tell_beyond(call: Call, directory: str, args: Args) -> None:
+    """Say at once that a wait begins behind all that there is: then the number is of another board or mistyped."""
+    from labd.journal_read import Reader
+    from labd.logquery import parse_since
+
+    try:
+        reader = Reader(directory)
+    except OSError:
+        return  # the wait says so
+    if args.since is not None and parse_since(args.since)[0] > reader.last_seq:
+        last = f"the last line, #{reader.last_seq}" if reader.captured else "all that there is: no line came yet"
+        call.note(f"--since {args.since} is beyond {last}; only what comes from now on is looked at")
+    elif args.from_offset is not None and args.from_offset > reader.end_offset:
+        more = args.from_offset - reader.end_offset
+        call.note(f"--from-offset {args.from_offset} is beyond the last byte that came, which ends at "
+                  f"{reader.end_offset}; nothing is looked at until {more} more have come")  # fmt: skip
 
 
 def checked(pattern: str, args: Args) -> list[str]:
@@ -149,9 +170,16 @@ def _tell(call: Call, data: dict[str, Any]) -> None:
     lines = data["last_lines"]
     if lines:
         call.note("the last lines:")
-        call.err(_encode("".join(f"  #{line['seq']}  {line['text']}\n" for line in lines)))
+        call.err(_encode("".join(f"  #{line['seq']}  {_clipped(line['text'])}\n" for line in lines)))
     for miss in data["nearest"]:
-        call.note(f"nearest to {miss['pattern']!r}: #{miss['seq']} {miss['text']!r}; {miss['differs']}")
+        text = _clipped(repr(miss["text"]))
+        call.note(f"nearest to {miss['pattern']!r}: #{miss['seq']} {text}; {miss['differs']}")
+
+
+def _clipped(text: str) -> str:
+    """The begin of a long line, and how much more there is."""
+    more = len(text) - SHOWN_OF_LINE
+    return text if more <= 0 else f"{text[:SHOWN_OF_LINE]}… ({more} more characters)"
 
 
 def _error(call: Call, target: str, line: dict[str, Any], result: Result) -> Died | TimedOut | Unreachable | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
+from labd import paths
+from labd.journal import Journal
 from tests.conftest import BenchInAFolder
 
 
@@ -80,3 +83,26 @@ def test_a_wait_ends_when_the_capture_is_stopped(console: BenchInAFolder):
     console("serial", "stop", "dut")
     assert waiting.wait(20) == 7
     waiting.communicate()
+
+
+def test_a_cursor_beyond_the_end_is_told_at_once(console: BenchInAFolder):
+    console("serial", "expect", "dut", "login: ", "--since", "0", "--timeout", "30")
+    seen = console.json("serial", "expect", "dut", "login: ", "--since", "0")
+    last, end = str(seen["seq"]), str(seen["cursor"])
+    far = console("serial", "expect", "dut", "login: ", "--since", "999999", "--timeout", "0", check=5).stderr
+    assert f"--since 999999 is beyond the last line, #{last}; only what comes from now on".encode() in far
+    far = console("serial", "expect", "dut", "x", "--from-offset", "999999", "--timeout", "0", check=5).stderr
+    assert f"--from-offset 999999 is beyond the last byte that came, which ends at {end}".encode() in far
+    for at_the_end in (("--since", last), ("--from-offset", end)):
+        near = console("serial", "expect", "dut", "never", *at_the_end, "--timeout", "0", check=5).stderr
+        assert b"beyond" not in near
+
+
+def test_a_very_long_line_is_clipped_for_a_person_and_whole_for_a_program(board: BenchInAFolder):
+    journal = Journal(paths.journal_dir(board.env, str(board.lab), "dut", "console"))
+    journal.rx(b"x" * 4000 + b"\n" + b"y" * 200 + b"\n", time.time_ns(), time.monotonic_ns())
+    journal.close()
+    look = ("serial", "expect", "dut", "never", "--since", "0", "--timeout", "0")
+    told = board(*look, check=5).stderr.decode()
+    assert f"  #1  {'x' * 200}… (3800 more characters)\n  #2  {'y' * 200}\n" in told
+    assert json.loads(board(*look, "--json", check=5).stdout)["last_lines"][0]["text"] == "x" * 4000
