@@ -50,6 +50,16 @@ class Board:
         self.stopping = False
         self.gone = trio.Event()
 
+    @property
+    def down(self) -> bool:
+        """Whether its player is not there: then its link, if it is still there, leads to nobody's or another's tty."""
+        return self.process is None or self.process.returncode is not None
+
+    def unlink(self) -> None:
+        """Take away the link that a killed player left: the node behind it may soon be somebody else's."""
+        if os.path.islink(self.link):
+            os.unlink(self.link)
+
     def status(self) -> dict[str, Any]:
         """Plain data for `labd daemons`."""
         pid = self.process.pid if self.process is not None else None
@@ -77,6 +87,8 @@ class Boards:
             key = (lab, name)
             board = self.running.get(key)
             if board is not None and board.device == device:
+                if board.down:
+                    raise Unreachable(f"the simulated board {device} is starting again")
                 return board.link
             if board is not None:
                 await self.stop(board)
@@ -161,6 +173,7 @@ class Boards:
                     pumps.cancel_scope.cancel()
                 if board.stopping:
                     return
+                board.unlink()
                 await self.keeper.drop(" ".join(key))
                 self.tell(board.name, "dut", state="exited", code=code, device=board.device)
                 await trio.sleep(RESTART_SECONDS)
@@ -192,6 +205,7 @@ class Boards:
                 break
             end()
         await process.wait()
+        board.unlink()
 
     async def stop_all(self) -> None:
         """End every player."""

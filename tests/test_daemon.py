@@ -191,6 +191,26 @@ def test_a_board_that_was_killed_comes_back_and_capture_goes_on(board: BenchInAF
     assert {"lost", "reopened", "dut"} <= set(kinds)
 
 
+def test_a_killed_boards_link_leads_nowhere_before_it_is_back(board: BenchInAFolder):
+    """Its node's number is soon somebody else's, and capture must not follow it there."""
+    board("serial", "watch", "dut")
+    (link,) = (board.runtime / "labd" / "loopback").iterdir()
+    before = os.readlink(link)
+    os.kill(board.json("daemons")["boards"][0]["pid"], signal.SIGKILL)
+    until("the link's end", lambda: not link.is_symlink(), seconds=5)
+    mine = []
+    try:
+        while before not in [os.ttyname(secondary) for _, secondary in mine] and len(mine) < 64:
+            mine.append(os.openpty())  # take the number that has come free
+        until("the board again", lambda: board.json("daemons")["boards"][0]["restarts"] == 1)
+        until("capture again", lambda: board.json("serial", "show", "dut")[0]["state"] == "open")
+        assert board.json("serial", "show", "dut")[0]["node"] != before
+    finally:
+        for primary, secondary in mine:
+            os.close(primary)
+            os.close(secondary)
+
+
 def test_edits_of_the_lab_are_taken_up_while_it_runs(board: BenchInAFolder):
     board("serial", "watch", "dut")
     with board.lab.open("a") as lab:
