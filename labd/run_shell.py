@@ -289,6 +289,12 @@ class _Run:
         name, target = self.board.name, self.board.target
         interface = self.board.line["name"]
         open_quote = _MORE.match(self.board.pending()) is not None
+        if not self.how.typed:
+            return TimedOut(
+                f"{name}: nothing that came in {self.how.timeout_s:g} s looks like a shell's answer, so a program may "
+                f"still run there; {self.command!r} was not typed; last lines: {self._last()!r}",
+                hint=f"labd serial send {target} -i {interface} --key ctrl-c stops what runs",
+            )
         why = "the shell waits for more: a quote or a bracket is open" if open_quote else "it may still run"
         return TimedOut(
             f"{name}: {self.command!r} did not end in {self.how.timeout_s:g} s; {why}, and is not typed again; "

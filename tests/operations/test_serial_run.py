@@ -96,6 +96,11 @@ def test_a_command_that_does_not_end_is_left_and_what_it_printed_is_there(labd: 
     assert b"did not end in 1 s; it may still run, and is not typed again" in late.stderr
     labd("serial", "send", "dut", "--key", "ctrl-c")
     assert labd.out("serial", "run", "dut", "echo next") == "next\n"
+    labd("serial", "run", "dut", "sleep 20", "--timeout", "1", check=5)
+    refused = labd("serial", "run", "dut", "echo never", "--timeout", "1", check=5).stderr
+    assert b"'echo never' was not typed" in refused and b"did not end" not in refused
+    labd("serial", "send", "dut", "--key", "ctrl-c")
+    assert labd.out("serial", "run", "dut", "echo next") == "next\n"
 
 
 @pytest.mark.parametrize("dut", ["dash-shell", "bash-shell"])
