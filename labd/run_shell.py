@@ -69,7 +69,7 @@ class How:
     """`shell` one of SHELLS; `known` is what was found out before on this console, `learned` what was now.
 
     `type_line(line)` types a line with its end; `out(data)` takes output that is certain; `note` a sentence. `typed`
-    says whether the command was.
+    says whether the command was. `still_ours()` raises Busy once somebody took the console over.
     """
 
     type_line: Callable[[str], None]
@@ -81,6 +81,7 @@ class How:
     known: Known | None = None
     learned: list[Known] = field(default_factory=list)
     typed: bool = False
+    still_ours: Callable[[], None] = lambda: None
 
 
 def run(board: Console, command: str, how: How) -> Ran:
@@ -190,9 +191,12 @@ class _Run:
         return bool(self._read(seconds))
 
     def _read(self, seconds: float) -> bytes:
-        """What came, b"" if nothing did for so long. Raises TimedOut when the time for all of it is up."""
+        """What came, b"" if nothing did for so long. Raises TimedOut when the time for all of it is up, Busy when the
+        console was taken over: what came last may then be an answer to somebody else.
+        """
         now = time.monotonic()
         data = self.board.read(min(self.deadline, now + seconds))
+        self.how.still_ours()
         self.tail = (self.tail + data)[-8192:]
         if not data and time.monotonic() >= self.deadline:
             raise self._timed_out()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labd.errors import LabdError
+from labd.errors import Busy, LabdError
 from labd.operations.consoles import PACE_PARAMS, TARGET_EITHER, WRITER_PARAMS, Held, console, paced_seconds, who_of
 from labd.operations.model import INTERFACE, TARGET, Answer, Operation, Param
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from labd.call import Call
     from labd.console_io import Console
     from labd.operations.model import Args
-    from labd.run_shell import Ran
+    from labd.run_shell import How, Ran
 
 
 def run(call: Call, args: Args) -> Any:
@@ -41,6 +41,7 @@ def _run(call: Call, args: Args, board: Console, command: str) -> Any:
     kept: list[bytes] = []
     how = run_shell.How(_typist(args, board), _out(call, kept), call.note, args.timeout, binary=args.binary,
                         shell="none" if args.no_status else args.shell)  # fmt: skip
+    how.still_ours = lambda: _still_ours(call, board, how)
     key = (call.lab_path, board.target, board.line["name"])
     how.known = call.bench.shells.get(key)
     data = {"target": board.target, "interface": board.line["name"], "command": command}
@@ -58,6 +59,17 @@ def _run(call: Call, args: Args, board: Console, command: str) -> Any:
     data |= {**run_shell.plain_answer(ran), **_output(args, kept), "rx": rx, "seq": seq,
              "ms": round((time.monotonic() - begun) * 1000, 3)}  # fmt: skip
     return Answer(data, code=_exit(call, args, ran), text="")
+
+
+def _still_ours(call: Call, board: Console, how: How) -> None:
+    """Raise Busy where the console was taken over: what comes is not only the command's any more."""
+    if board.lease is None:
+        return
+    try:
+        call.bench.writers.leases.admit(board.lease.key, board.who, board.lease)
+    except Busy as error:
+        how_far = "the command may still run; its exit code is unknown" if how.typed else "the command was not typed"
+        raise Busy(f"{error.message}; {how_far}", hint=error.hint) from None
 
 
 def _typist(args: Args, board: Console) -> Any:

@@ -155,6 +155,17 @@ def test_a_run_holds_the_console_and_gives_it_back_also_when_interrupted(labd: B
     assert labd.out("serial", "run", "dut", "echo mine") == "mine\n"
 
 
+def test_a_run_whose_console_is_taken_over_says_so(labd: BenchInAFolder):
+    on(labd, "dash-shell")
+    labd("serial", "run", "dut", "true")
+    run = labd.start("serial", "run", "dut", "echo begun; sleep 3; echo over")
+    until("the command's first output", lambda: b"#" in labd("serial", "log", "dut", "--grep", "^begun$").stdout)
+    assert labd("serial", "run", "dut", "echo mine; (exit 4)", "--take", check=4).stdout == b"mine\n"
+    out, err = run.communicate(timeout=30)
+    assert (run.returncode, out) == (6, b"begun\n")
+    assert b"was taken over by" in err and b"its exit code is unknown" in err
+
+
 def test_runs_at_once_take_turns(labd: BenchInAFolder):
     on(labd, "dash-shell")
     runs = [labd.start("serial", "run", "dut", f"echo {n}; (exit {n})", "--wait", "60") for n in range(1, 6)]
