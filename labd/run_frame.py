@@ -256,6 +256,11 @@ def foreign_lines(output: bytes) -> int:
     return stamped if 0 < stamped * 2 <= len(lines) else 0
 
 
+def without_stamped(output: bytes) -> bytes:
+    """The output without what a kernel logged into it: from each stamp to the end of its line."""
+    return re.sub(_STAMP.pattern + rb"[^\n]*\n", b"", output)
+
+
 def decode_binary(text: bytes) -> tuple[bytes, int, bool]:
     """(output, exit code, checked) of what `--binary` printed: lines of base64 and their POSIX checksum.
 

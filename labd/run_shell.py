@@ -29,12 +29,17 @@ PROMPT_QUIET_S = 0.3
 LOST_QUIET_S = 1.2
 #: So often is asked what is there, where not even the echo of the question comes back.
 PROBES = 3
+#: The same where a command has printed what may be another prompt.
+FRESH_QUIET_S = 3.0
 #: A broken marker is looked for when nothing came for this long.
 LOOK_S = 0.2
 #: After this long a note says what is being waited for.
 PROGRESS_S = 5.0
 
 _LOGIN = re.compile(r"(?:^|\s)(?:login|user ?name|pass ?word|passphrase)(?: for [^:]*)?: ?$", re.I)
+#: What the end of a prompt looks like, and what that of a shell's does, or a login prompt.
+_PROMPT = re.compile(r"[#$>%:\])}»❯] ?$")
+_FRESH = re.compile(r"[#$] $|(?:^|\s)login: ?$", re.I)
 _MORE = re.compile(r"^(?:> |quote> |dquote> |\.\.\. )$")
 
 
@@ -125,6 +130,10 @@ class _Run:
         known = self.how.known
         prompt = known.prompt if known else ""
         if prompt and pending.startswith(prompt) and len(pending.rstrip()) > len(prompt.rstrip()):
+            while self._came(PROMPT_QUIET_S):
+                pass
+            pending = self.board.pending()  # a kernel may have been in the midst of a line
+        if prompt and pending.startswith(prompt) and len(pending.rstrip()) > len(prompt.rstrip()):
             raise LabdError(
                 f"{name}: something is typed at the prompt already ({pending[len(prompt) :]!r}); nothing was typed",
                 hint=f"labd serial send {target} --key ctrl-c",
@@ -164,7 +173,7 @@ class _Run:
             data = self._read(PROMPT_QUIET_S)
             answer += data
             shell = run_frame.shell_in(answer, ident)
-            if shell is not None and (not data or answer.rstrip(b" ")[-1:] != b"\n"):
+            if shell is not None and (not data or _PROMPT.search(self.board.pending())):
                 return shell, True  # the prompt has come again, or is not going to
             if data or shell is not None or not self._no_shell(answer):
                 continue
@@ -226,7 +235,7 @@ class _Run:
             data = self._read(LOOK_S)
             silent = 0.0 if data else silent + LOOK_S
             self._out(frame.feed(data) if data else frame.quiet())
-            if not data and silent >= LOST_QUIET_S and self._back_at_prompt():
+            if not data and silent >= LOST_QUIET_S and self._back_at_prompt(silent):
                 raise LabdError(
                     f"{self.board.name} is back at a prompt without having told the exit code: the shell gave up on "
                     f"the line, or the command ended it; last lines: {self._last()!r}",
@@ -237,9 +246,13 @@ class _Run:
                 self.how.note(f"{self.command!r} runs; {len(self.got)} bytes of output so far …")
         return frame.ended
 
-    def _back_at_prompt(self) -> bool:
-        pending = self.board.pending().rstrip()
-        return bool(self.prompt) and pending == self.prompt
+    def _back_at_prompt(self, silent: float) -> bool:
+        """Whether the prompt is there again, or one that a new shell or a login would show."""
+        pending = self.board.pending() or plain(run_frame.without_stamped(self.tail).rpartition(b"\n")[2])
+        known = (self.prompt, self.how.known.prompt.rstrip() if self.how.known else "")
+        if pending.rstrip() and pending.rstrip() in known:
+            return True
+        return silent >= FRESH_QUIET_S and _FRESH.search(pending) is not None
 
     def _decode(self, ran: Ran) -> None:
         try:

@@ -155,6 +155,15 @@ def test_a_run_holds_the_console_and_gives_it_back_also_when_interrupted(labd: B
     assert labd.out("serial", "run", "dut", "echo mine") == "mine\n"
 
 
+@pytest.mark.parametrize("dut", ["bash-shell", "fancy-shell", "chatty-kernel", "dash-shell"])
+def test_a_command_that_ends_the_shell_ends_the_run_when_there_is_a_new_prompt(labd: BenchInAFolder, dut: str):
+    on(labd, dut)
+    labd("serial", "run", "dut", 'PS1="zzz "')
+    for _ in range(2):
+        done = labd("serial", "run", "dut", "exit 3", "--timeout", "20", check=1)
+        assert b"is back at a prompt" in done.stderr
+
+
 def test_a_run_whose_console_is_taken_over_says_so(labd: BenchInAFolder):
     on(labd, "dash-shell")
     labd("serial", "run", "dut", "true")
