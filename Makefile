@@ -1,5 +1,5 @@
 # make eval: the main job. make test: all checks and tests. Both set up what they need, and are quick the second time.
-.PHONY: eval test check bench clean setup
+.PHONY: eval test check bench bench-peers clean setup
 .DEFAULT_GOAL := help
 
 PY := .venv/bin/python
@@ -10,6 +10,7 @@ help:
 	@echo "make test    make check, then the tests"
 	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line"
 	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
+	@echo "make bench-peers  the torture cases against labd and its peers; writes docs/torture.md"
 	@echo "make clean   remove .venv, caches and build output; runs/ stays"
 
 setup:
@@ -30,6 +31,10 @@ check: setup
 
 bench: setup
 	@$(PY) -m tests.bench
+
+# Installs what it may (apt when root, a throwaway venv), takes some minutes; 1 when labd fails a case.
+bench-peers: setup
+	@$(PY) -m tests.torture --install --write
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -119,7 +119,7 @@ def _looked(stage: Stage) -> list[str]:
 
 def endless_line(stage: Stage) -> str | None:
     far = stage.device()
-    size = (10 if stage.full else 2) * 1_000_000
+    size, patience = (10_000_000, 120) if stage.full else (2_000_000, 25)
     data = (b"0123456789abcdef" * (size // 16)) + b"\r\n"
     pids = stage.subject.pids()
     before, grown, over = memory_mb(pids), [0.0], threading.Event()
@@ -132,11 +132,11 @@ def endless_line(stage: Stage) -> str | None:
     meter.start()
     began = time.monotonic()
     try:
-        with speaking(lambda: far.say(data + END, within_s=25)):
-            stage.subject.settle(END.strip(), 25)
+        with speaking(lambda: far.say(data + END, within_s=patience)):
+            stage.subject.settle(END.strip(), patience)
         took = time.monotonic() - began
     except Wrong:
-        raise Wrong(f"stored {len(stage.subject.stored())} of {len(data) + len(END)} bytes in 25 s") from None
+        raise Wrong(f"stored {len(stage.subject.stored())} of {len(data) + len(END)} bytes in {patience} s") from None
     finally:
         over.set()
         meter.join()
@@ -238,6 +238,7 @@ CASES = (
         "kept exactly, memory bounded",
         endless_line,
         {"cat": "stored \\d+"},
+        measures=True,
     ),
     Case(
         "40",

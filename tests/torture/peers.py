@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tests.torture.driven import Driven, bad
 from tests.torture.far import holders
-from tests.torture.subject import NotThere, Sent, Subject, Wrong, free_port
+from tests.torture.subject import NotThere, Sent, Subject, Wrong, free_port, wait
 
 VENV = Path(__file__).parents[2] / ".venv-peers"
 OWN_WORDS = re.compile(rb"\[-- (?:Console|MARK|\w+@\S+)[^\]]*\]\r?\n|Device open failure: [^\r]*\r\n")
@@ -58,15 +58,21 @@ class Running(Subject):
         if process:
             family = _tree(process.pid)
             process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            obeyed = True
+            try:
                 process.wait(3)
+            except subprocess.TimeoutExpired:
+                obeyed = False
             for pid in family:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
+            if not obeyed:
+                raise Wrong("did not end within 3 s of SIGTERM, and had to be killed")
 
     def quit(self) -> None:
-        self.close()
+        with contextlib.suppress(Wrong):
+            self.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _fresh(self) -> None:
@@ -79,7 +85,7 @@ class Running(Subject):
         node, deadline = os.path.realpath(path), time.monotonic() + 6
         while not set(holders(node)) & set(self.pids()):
             if time.monotonic() > deadline or (self._process and self._process.poll() is not None):
-                words = " ".join(self.told().split()).partition("ERROR: ")[2][:120]
+                words = " ".join(self.told().split()).partition("ERROR: ")[2].partition(" [")[0][:120]
                 self.close()
                 raise Wrong(f"did not open the port: {words}")
             time.sleep(0.02)
@@ -140,10 +146,10 @@ class Conserver(Running):
 
     def close(self) -> None:
         client, self._client = self._client, None
-        super().close()
         if client:
             client.kill()
             client.wait()
+        super().close()
 
 
 class Ser2net(Running):
@@ -225,8 +231,19 @@ class Tio(Running):
         self._until_open(path)
 
     def shown(self) -> list[str]:
-        text = OWN_STAMPS.sub("", self._words.read_text(errors="replace"))
-        return text.replace("\r\n", "\n").split("\n")
+        """The log, which tio writes by the line, and behind it what only the screen has yet."""
+        lines = super().shown()
+        if lines[-1] == "":
+            lines[-1] = self._screen().rpartition("\n")[2].rstrip("\r")
+        return lines
+
+    def settle(self, marker: bytes, within_s: float | None = None) -> None:
+        within = self.patience_s if within_s is None else within_s
+        missing = f"never stored or showed what was said last ({marker!r})"
+        wait(lambda: marker in self.stored() or marker.decode() in self._screen()[-200:], within, missing)
+
+    def _screen(self) -> str:
+        return OWN_STAMPS.sub("", self._words.read_bytes().decode("utf-8", "replace"))
 
     def send(self, data: bytes, within_s: float) -> Sent:
         view, deadline = memoryview(data), time.monotonic() + within_s - 5
@@ -239,10 +256,12 @@ class Tio(Running):
         return Sent(None, "")
 
     def close(self) -> None:
-        super().close()
-        if self._terminal >= 0:
-            os.close(self._terminal)
-            self._terminal = -1
+        try:
+            super().close()
+        finally:
+            if self._terminal >= 0:
+                os.close(self._terminal)
+                self._terminal = -1
 
 
 def _drain(fd: int, into: Path | None = None) -> None:

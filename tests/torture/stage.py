@@ -38,6 +38,8 @@ class Case:
     bad: dict[str, str] = field(default_factory=dict, compare=False)
     waits: bool = field(default=False, kw_only=True)
     """Mostly waiting, and measures nothing: it may be played beside others."""
+    measures: bool = field(default=False, kw_only=True)
+    """It measures CPU or memory: nothing may be played beside it."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,6 @@ def serve(subject: Any, version: str) -> None:
         except NotThere as error:
             answer = {"not_there": str(error)}
         except Exception as error:
-            words = " ".join(str(error).split())[:100]
+            words = " ".join(str(error).split()).partition(" <")[0][:100]
             answer = {"wrong": f"{type(error).__name__}: {words}"}
         print(json.dumps(answer), file=out, flush=True)
