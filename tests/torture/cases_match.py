@@ -7,10 +7,11 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.torture.far import Shell
 from tests.torture.stage import Case, Stage
-from tests.torture.subject import Found, Wrong, cpu_s, memory_mb, wait
+from tests.torture.subject import Wrong, cpu_s, memory_mb, wait
 
 LINE = b"[%08d] systemd[1]: Started line of nothing that you wait for, 0123456789 abcdef\r\n"
 NEVER = r"login: $|[#$] $|panic"
@@ -63,16 +64,16 @@ def _flood_cost(stage: Stage, megabytes: float) -> float:
     data = b"".join(LINE % n for n in range(int(megabytes * 1e6) // len(LINE % 0))) + b"login: "
     pids = stage.subject.pids()
     began = cpu_s(pids)
-    found: list[Found | None] = []
-    waiting = threading.Thread(target=lambda: found.append(stage.subject.expect(NEVER, 60 if stage.full else 12)))
-    waiting.start()
-    try:
-        far.say(data, within_s=60 if stage.full else 12)
-    except TimeoutError as error:
-        raise Wrong(f"did not get through {megabytes:g} MB: {error}") from None
-    finally:
-        waiting.join()
-    if not found or found[0] is None:
+    patience = 30.0 if stage.full else 12.0
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(stage.subject.expect, NEVER, patience)
+        try:
+            far.say(data, within_s=patience)
+        except TimeoutError as error:
+            waiting.result()
+            raise Wrong(f"did not get through {megabytes:g} MB in {patience:g} s: {error}") from None
+        found = waiting.result()
+    if found is None:
         raise Wrong(
             f"did not find the end of {megabytes:g} MB; {(cpu_s(pids) - began) / megabytes * 1000:.0f} CPU-ms/MB"
         )
@@ -83,7 +84,7 @@ def _flood_cost(stage: Stage, megabytes: float) -> float:
 
 def bounded(stage: Stage) -> str | None:
     """No match for megabytes. What the subject holds must not be what came."""
-    size = 16 if stage.full else 4
+    size = 8 if stage.full else 4
     far = stage.device()
     piece = b"".join(LINE % n for n in range(1_000_000 // len(LINE % 0)))
     stage.play(far, piece)
@@ -226,7 +227,7 @@ CASES = (
         "12",
         "an unbounded buffer",
         "pexpect #388",
-        "16 MB (tests: 4 MB) while a pattern is waited for that never comes",
+        "8 MB (tests: 4 MB) while a pattern is waited for that never comes",
         "memory grows by less than half of it",
         bounded,
         {"naive": "grew|stuck"},

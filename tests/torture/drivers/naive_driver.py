@@ -16,7 +16,8 @@ from talk import serve
 class Naive:
     """Reads lines into a text log, searches all of it again and again, and hopes."""
 
-    def open(self, path: str, baud: int, log: str, **_: Any) -> None:
+    def open(self, path: str, baud: int, log: str, prompt: str = "", **_: Any) -> None:
+        self.prompt = prompt
         self.text = ""
         self.said = ""
         self.log = open(log, "w", encoding="utf-8")  # noqa: SIM115
@@ -66,6 +67,7 @@ class Naive:
         return {"accepted": self.port.write(base64.b64decode(data)), "said": ""}
 
     def run(self, command: str, within_s: float) -> Any:
+        self._search(re.escape(self.prompt), 0, 5)
         begin = len(self.text)
         self.port.write(f"{command}; echo rc=$?\r".encode())
         match = self._search(r"rc=(\d+)", begin, within_s)
