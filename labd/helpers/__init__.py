@@ -20,7 +20,10 @@ def bundled() -> dict[str, str]:
     """Every bundled helper: name → the line that says what it is for. Reads the files, imports none of them."""
     entries = (os.path.splitext(entry) for entry in sorted(os.listdir(_FOLDER)))
     names = (name for name, extension in entries if extension == ".py" and not name.startswith("_"))
-    return {name: (ast.get_docstring(_tree(name)) or "").split("\n", 1)[0].rstrip(".") for name in names}
+    return {
+        name: (ast.get_docstring(_tree(name), clean=False) or "").strip().split("\n", 1)[0].rstrip(".")
+        for name in names
+    }
 
 
 def described(name: str) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from labd.errors import Usage, nearest
 from labd.operations.model import Answer, Operation, Param
 
@@ -144,6 +142,8 @@ def _commands(call: Call, args: Args) -> Any:
         call.json = True
     if args.search is None and words:
         flags = any(word.startswith("-") for word in words)
+        import shlex  # a failed call may pay for it, the table may not
+
         hint = f"labd commands {'--check --' if flags else '--search'} {shlex.join(words)}"
         raise Usage(f"labd commands has no place for {words[0]!r}", hint=hint)
     from labd.operations import all_operations
