@@ -32,7 +32,7 @@ check: setup
 bench: setup
 	@$(PY) -m tests.bench
 
-# Installs what it may (apt when root, a throwaway venv), takes some minutes; 1 when labd fails a case.
+# Installs what it may (apt when root, a throwaway venv), takes some ten minutes; 1 when labd fails a case.
 bench-peers: setup
 	@$(PY) -m tests.torture --install --write
 

@@ -90,7 +90,7 @@ class Driven(Subject):
         return Sent(answer["accepted"], answer["said"])
 
     def run(self, command: str, within_s: float) -> Ran:
-        answer = self._call("run", spare_s=within_s, command=command, within_s=within_s)
+        answer = self._call("run", spare_s=within_s + 30, command=command, within_s=within_s)
         return Ran(answer["code"], answer["out"], answer.get("note", ""))
 
     def told(self) -> str:

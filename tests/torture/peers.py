@@ -137,7 +137,7 @@ class Conserver(Running):
             client = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
             assert client.stdout is not None
             if os.read(client.stdout.fileno(), 100):
-                threading.Thread(target=_drain, args=(client.stdout.fileno(),), daemon=True).start()
+                threading.Thread(target=_drain, args=(os.dup(client.stdout.fileno()),), daemon=True).start()
                 time.sleep(0.5)
                 return client
             client.communicate()
@@ -227,7 +227,7 @@ class Tio(Running):
         env = {**os.environ, "TERM": "dumb", "HOME": str(self._folder)}
         self._process = subprocess.Popen([*argv, str(path)], stdin=slave, stdout=slave, stderr=slave, env=env)
         os.close(slave)
-        threading.Thread(target=_drain, args=(self._terminal, self._words), daemon=True).start()
+        threading.Thread(target=_drain, args=(os.dup(self._terminal), self._words), daemon=True).start()
         self._until_open(path)
 
     def shown(self) -> list[str]:
@@ -265,8 +265,9 @@ class Tio(Running):
 
 
 def _drain(fd: int, into: Path | None = None) -> None:
-    """Read all there is, into a file or away, until the other end is gone."""
-    with contextlib.suppress(OSError), open(into or os.devnull, "ab", buffering=0) as file:
+    """Read all there is, into a file or away, until the other end is gone. `fd` is our own, and closed then: the
+    number of one that another thread closes would soon be that of the next terminal."""
+    with contextlib.suppress(OSError), open(into or os.devnull, "ab", buffering=0) as file, open(fd, "rb", 0):
         while True:
             try:
                 data = os.read(fd, 65536)
