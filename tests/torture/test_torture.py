@@ -109,7 +109,18 @@ def test_labd_does_the_right_thing(case: Case, players: Players):
     players.play(case, "labd")
 
 
-@pytest.mark.parametrize(("case", "name"), [pytest.param(*each, id=f"{each[0].number} {each[1]}") for each in BAD])
+#: What a bad logger fails by its growth in memory hangs on the machine's timing too much to be asked of each run.
+BY_TIMING = {("12", "naive")}
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        pytest.param(*each, id=f"{each[0].number} {each[1]}")
+        for each in BAD
+        if (each[0].number, each[1]) not in BY_TIMING
+    ],
+)
 def test_a_bad_logger_fails_for_the_reason_that_the_case_is_about(case: Case, name: str, players: Players):
     with pytest.raises(Wrong) as wrong:
         players.play(case, name)
