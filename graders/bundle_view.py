@@ -107,6 +107,12 @@ class Bundle:
         lines = [line for path in found for line in path.read_bytes().split(b"\n")]
         return [record for record in map(_object, lines) if record]
 
+    @cached_property
+    def judged(self) -> list[dict[str, Any]]:
+        """What a judge answered about the trial, in order of its repeats (written by harness/judging.py)."""
+        found = [_object(path.read_bytes()) for path in sorted((self.directory / "judge").glob("*.json"))]
+        return [entry for entry in found if entry]
+
     def _bytes(self, name: str) -> bytes | None:
         try:
             return (self.directory / name).read_bytes()

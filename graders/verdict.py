@@ -5,8 +5,8 @@ years later gives the same bytes. Imports nothing of the project.
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 SCHEMA = "labd-verdict/1"
@@ -60,7 +60,8 @@ class Verdict:
     """What one grader found in one bundle. `reason` is one line a person can act on.
 
     `traps` has one entry a trap of the scenario (ok: not walked into; None: a judge has to say). They are counted
-    by reports and do not enter the verdict, which is about the end that was reached.
+    by reports and do not enter the verdict, which is about the end that was reached. `scores`: a judge's, a dimension
+    (graders/rubric.py), where there was one.
     """
 
     grader: str
@@ -68,6 +69,7 @@ class Verdict:
     reason: str
     checks: tuple[Check, ...] = ()
     traps: tuple[Check, ...] = ()
+    scores: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.verdict not in MEANING:
@@ -80,7 +82,10 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with its schema's name."""
-        return {"schema": SCHEMA, **asdict(self)}
+        told = {"schema": SCHEMA, **asdict(self)}
+        if not self.scores:
+            del told["scores"]
+        return told
 
     def dumps(self) -> str:
         """JSON, the same bytes for the same finding, with a final newline."""
@@ -92,7 +97,7 @@ def from_dict(data: dict[str, Any]) -> Verdict:
     if data.get("schema") != SCHEMA:
         raise ValueError(f"not a {SCHEMA} record: {data.get('schema')!r}")
     checks, traps = (tuple(Check(**check) for check in data[key]) for key in ("checks", "traps"))
-    return Verdict(data["grader"], data["verdict"], data["reason"], checks, traps)
+    return Verdict(data["grader"], data["verdict"], data["reason"], checks, traps, dict(data.get("scores", {})))
 
 
 def conclude(grader: str, checks: Iterable[Check], traps: Iterable[Check] = ()) -> Verdict:

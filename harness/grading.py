@@ -58,6 +58,9 @@ def _trial(directory: Path) -> dict[str, Any]:
     return trial
 
 
+#: Directories of a bundle that are written after the trial: findings about the evidence, not evidence.
+_LATER = ("grades/", "judge/")
+
 #: Files that every trial leaves.
 _ALWAYS = frozenset({"scenario.json", "goal.txt", "calls.jsonl", "answer.txt", "stderr.txt"})
 
@@ -103,7 +106,7 @@ def _changed(directory: Path, trial: dict[str, Any]) -> str:
     if lost:
         return f"trial.json has no hash of {lost[0]}"
     there = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()}
-    more = sorted(name for name in there - set(told) if name != "trial.json" and not name.startswith("grades/"))
+    more = sorted(name for name in there - set(told) if name != "trial.json" and not name.startswith(_LATER))
     if more:
         return f"{more[0]} is not of the trial"
     for name, wanted in sorted(told.items()):
