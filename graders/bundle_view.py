@@ -7,6 +7,7 @@ trial.json and checked here.
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,26 @@ class Bundle:
             return None
         lines = [line for path in found for line in path.read_bytes().split(b"\n")]
         return [record for record in map(_object, lines) if record]
+
+    @cached_property
+    def transcript(self) -> dict[str, Any] | None:
+        """What the agent said and did, in the normal form (labd-transcript/1); None where it left none."""
+        data = self._json("transcript.json")
+        return data if isinstance(data, dict) else None
+
+    @cached_property
+    def surface(self) -> dict[str, Any] | None:
+        """The subject's live command reference, taken when the run began: the bundle's own, else the run's, which
+        counts only if it is the one that trial.json names by its hash."""
+        own = self._json("surface.json")
+        if isinstance(own, dict):
+            return own
+        try:
+            data = (self.directory.parent.parent / "surface.json").read_bytes()
+        except OSError:
+            return None
+        told = _object(data)
+        return told if told and sha256(data).hexdigest() == self.trial.get("surface") else None
 
     @cached_property
     def judged(self) -> list[dict[str, Any]]:

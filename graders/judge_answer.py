@@ -15,6 +15,9 @@ from graders import rubric
 #: More than any judge has to say; the prompt asks for one object.
 LONGEST = 1 << 20
 
+#: The longest piece of a word (`false`, `\\u2019`) that can stand at the end of a text that was cut off.
+_WORD = 6
+
 #: Judges break lines inside their quotes; that alone makes nothing unclear.
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -84,7 +87,8 @@ def _last_verdict(text: str) -> dict[str, Any]:
 
 def _ran_out(text: str, error: json.JSONDecodeError) -> bool:
     """Whether the object is broken only in that the text ends: what follows can't be another object then."""
-    return error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    rest = text[error.pos :].strip()
+    return error.msg.startswith("Unterminated string") or (len(rest) <= _WORD and "}" not in rest)
 
 
 def _shaped(value: Any) -> bool:

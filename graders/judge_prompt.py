@@ -69,7 +69,7 @@ def _part(title: str, text: str) -> str:
 
 def _fenced(told: str) -> str:
     """The record between lines that it can't contain: they are made from its own digest."""
-    fence = f"=== {sha256(record.encode('utf-8', 'surrogatepass')).hexdigest()[:24]} ==="
+    fence = f"=== {sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:24]} ==="
     return f"## RECORD, from the first line {fence} to the second\n{fence}\n{told}\n{fence}"
 
 
