@@ -31,6 +31,7 @@ NOUNS = {
     "discover": ("bench", "list this machine's hardware that a lab could use"),
     "doctor": ("bench", "check the lab against what is really plugged in"),
     "configure": ("bench", "propose a target block for the lab; writes nothing"),
+    "setup": ("setup", "install labd and what it needs, here or on a host"),
     "daemon": ("daemons", "run the daemon in the foreground (systemd, launchd)"),
     "daemons": ("daemons", "what runs in the background: list, stop, restart"),
     "helper": ("helper", "small programs for power and input hooks"),

