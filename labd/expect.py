@@ -46,19 +46,22 @@ def live_end(directory: str) -> Cursor:
 
 
 def cursor_since(directory: str, since: int | str) -> Cursor:
-    """The offset where what came after line `since` begins (`12`, `12*`, `#12*`): as `serial log --since` means it.
+    """The offset where what came after line `since` begins (`12`, `12*`, `12+30`): as `serial log --since` means it.
 
-    `12*` is a line that was unfinished when it was seen: it begins there. Raises Usage for anything else.
+    `12*` is a line that was unfinished when it was seen: it begins there. `12+30` is one of which 30 bytes were seen:
+    it begins behind them. Raises Usage for anything else.
     """
-    from labd.logquery import parse_since
+    from labd.logquery import parse_cursor
     from labd.logshown import Shown
 
-    seq, starred = parse_since(since)
+    seq, had = parse_cursor(since)
     reader = Reader(directory)
     line = next(reader.lines(seq, seq), None) if seq >= reader.first_seq else None
     if line is not None:
+        if had:
+            return min(line.offset + had, line.end)
         seen = Shown(directory).length(seq)
-        if starred or (seen is not None and not (line.partial and line.length <= seen)):
+        if had is not None or (seen is not None and not (line.partial and line.length <= seen)):
             return line.offset
         return reader.end_offset if line.partial else line.end
     return reader.end_offset if seq > reader.last_seq else reader.first_offset

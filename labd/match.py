@@ -29,8 +29,10 @@ from labd.match_text import LINE_CUT, Cell, Kind, Piece, Window
 
 __all__ = ["DEATHS", "QUIET_MS", "Matcher", "Pattern", "Result", "compile_all"]
 
-#: How long nothing must come for what is at the live edge to be final, in milliseconds.
-QUIET_MS = 150.0
+#: How long nothing must come for what is at the live edge to be final, in milliseconds. Case 9 of docs/torture.md (a
+#: device that stops for 200 ms in the midst of `rc=127`, from pexpect's documentation) and half of that for a machine
+#: that is busy. Only matches that could still grow wait for it.
+QUIET_MS = 300.0
 #: In a flood of small pieces (so many looks in so many seconds) they are looked at together: so many bytes, or so late.
 BURST_LOOKS, BURST_S = 16, 0.01
 GATHER_BYTES, GATHER_S = 1 << 15, 0.002

@@ -18,7 +18,7 @@ import trio
 
 from labd.errors import LabdError, NotFound, Usage
 from labd.journal_read import Reader
-from labd.match import Matcher
+from labd.match import QUIET_MS, Matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ class Trigger:
         self.plain = self.matcher.patterns[0].literal is not None
 
     def _matcher(self, start: int) -> Matcher:
-        return Matcher([self.pattern], start=start, deaths=(), quiet_ms=150 * _HASTE, **self.how)
+        return Matcher([self.pattern], start=start, deaths=(), quiet_ms=QUIET_MS * _HASTE, **self.how)
 
     def again_from(self, offset: int) -> None:
         """Look for it anew from `offset` on."""

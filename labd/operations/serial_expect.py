@@ -35,7 +35,7 @@ HOW_PARAMS = (
     Param("raw", "match the exact bytes, colours and carriage returns included, one character each", kind="switch",
           flags=("--raw",), default=False),
     Param("settle", "how long nothing must follow for a match that could still grow", kind="float",
-          flags=("--settle",), default=150.0, unit="ms", minimum=0, maximum=60000),
+          flags=("--settle",), default=300.0, unit="ms", minimum=0, maximum=60000),
     Param("death", "a pattern that ends the wait with exit 8; may be repeated", flags=("--death",), repeat=True,
           metavar="PATTERN"),
     Param("no_death", "wait on over kernel panics and the like", kind="switch", flags=("--no-death",), default=False),
@@ -241,8 +241,8 @@ SERIAL_EXPECT = Operation(
         Param("target", "the target, as a flag", flags=("-t", "--target"), complete="target"),
         INTERFACE,
         TIMEOUT,
-        Param("since", "begin after line N, the last that you saw (N* if it was unfinished)", flags=("--since",),
-              metavar="N"),
+        Param("since", "begin after line N, the last that you saw (N* if it was unfinished: with all of it; N+BYTES: "
+              "behind so many bytes of it)", flags=("--since",), metavar="N"),
         Param("from_offset", "begin at this byte of all that the target ever sent", kind="int",
               flags=("--from-offset",), minimum=0),
         *HOW_PARAMS,
@@ -260,6 +260,6 @@ SERIAL_EXPECT = Operation(
         ("labd serial expect pico 'login:' --timeout 30", "wait for the login prompt"),
         ("labd serial expect pico 'login:' --since 1840", "… which may have come since line 1840"),
         (r"labd serial expect pico 'rc=(\d+)' --any 'not found' --json", "whichever comes first, and its groups"),
-        ("labd serial expect pico '=> ' --literal --settle 300", "a prompt at the end of what was said"),
+        ("labd serial expect pico '=> $' --settle 1000", "a prompt, once nothing followed it for a second"),
     ),
 )  # fmt: skip

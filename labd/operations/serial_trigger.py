@@ -127,7 +127,7 @@ SERIAL_TRIGGERS = (
         text=add_text,
         doc="Arm it before the reset whose output it waits for, or before the first watch. It looks at what comes from "
         "now on; text and patterns of one length fire as soon as their last character is there, others when their line "
-        "has ended or nothing followed for 150 ms. The echo of what was sent fires nothing. With --always a pattern "
+        "has ended or nothing followed for 300 ms. The echo of what was sent fires nothing. With --always a pattern "
         "that is in its own text is refused, and one that fires 50 times in 10 s is disarmed. Each firing is an event "
         "in the log (serial log --events). It fires whoever else is writing, lives over unplugs, and ends with the "
         "daemon.",

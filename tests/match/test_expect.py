@@ -82,6 +82,10 @@ def test_since_means_what_it_means_to_serial_log(board: Board):
     assert cursor_since(board.directory, "3*") == 10
     assert cursor_since(board.directory, 3) == 17
     assert cursor_since(board.directory, 99) == 17
+    assert cursor_since(board.directory, "2+2") == 7, "behind the bytes that were seen"
+    assert cursor_since(board.directory, "#3+5") == 15
+    assert cursor_since(board.directory, "2+90") == 10, "no further than the line"
+    assert cursor_since(board.directory, "2+0") == cursor_since(board.directory, "2*")
     Shown(board.directory).remember(3, 3)
     assert cursor_since(board.directory, 3) == 10, "it has grown since it was shown"
     with pytest.raises(Usage):

@@ -13,7 +13,7 @@ from labd.errors import TimedOut, Usage
 from labd.match import Matcher, Result
 from labd.match_text import Kind, Window, play
 
-QUIET = 0.15
+QUIET = 0.3
 
 
 def run(patterns: list[str], *chunks: bytes, **options: object) -> Result | None:
