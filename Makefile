@@ -11,7 +11,7 @@ help:
 	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line"
 	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
 	@echo "make bench-peers  the torture cases against labd and its peers; writes docs/torture.md"
-	@echo "make clean   remove .venv, caches and build output; runs/ stays"
+	@echo "make clean   remove the .venvs, caches and build output; runs/ stays"
 
 setup:
 	@sh packaging/bootstrap.sh
@@ -37,5 +37,5 @@ bench-peers: setup
 	@$(PY) -m tests.torture --install --write
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
