@@ -16,6 +16,7 @@ from labd.boards import Boards
 from labd.capture_link import CaptureLink
 from labd.channels.serial import SerialChannel
 from labd.errors import LabdError, NotFound, Unreachable
+from labd.growth import Growth
 from labd.policy import SIMULATED, in_force, permits
 from labd.triggers import Triggers
 from labd.writers import Writers
@@ -59,8 +60,7 @@ class Bench:
         self.started = time.time()
         self.leaving = False
         """Whether the daemon ends only to be followed by another one."""
-        self._grew: dict[str, trio.Event] = {}
-        self._growth: dict[str, int] = {}
+        self.growth = Growth()
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use)
@@ -143,9 +143,19 @@ class Bench:
 
     def status(self, lab_path: str, target: str) -> list[dict[str, Any]]:
         """What the captured interfaces of a target are doing. Thread-safe."""
-        entry = self.entries.get((os.path.realpath(lab_path), target))
-        lines = entry.channel.status() if entry else []
-        return [{**line, "writer": self.writers.holder(lab_path, target, line["name"])} for line in lines]
+        entry = self._in_use(lab_path, target)
+        if entry is None:
+            return []
+        lines = entry.channel.status()
+        return [{**line, "writer": self.writers.holder((entry.lab_path, target, line["name"]))} for line in lines]
+
+    def captured(self, lab_path: str, target: str) -> dict[str, str]:
+        """The captured interfaces of a target by name, each with the device that it has open. Thread-safe."""
+        entry = self._in_use(lab_path, target)
+        return entry.channel.devices() if entry else {}
+
+    def _in_use(self, lab_path: str, target: str) -> Entry | None:
+        return self.entries.get((os.path.realpath(lab_path), target))
 
     def channels(self) -> list[dict[str, Any]]:
         """Every captured interface of every lab. Thread-safe."""
@@ -171,18 +181,6 @@ class Bench:
         for board in found:
             await self.boards.stop(board)
         return {"stopped": [board.name for board in found]}
-
-    async def wait_journal(self, directory: str, seconds: float, seen: int | None = None) -> int:
-        """Sleep until the journal in `directory` grew, at most `seconds`; how often it has grown so far.
-
-        Given back as `seen`, that number closes the gap between two waits: what came meanwhile ends the next at once.
-        """
-        with trio.move_on_after(seconds):
-            if seen is None:
-                await self._grew.setdefault(directory, trio.Event()).wait()
-            while seen is not None and self._growth.get(directory, 0) == seen:
-                await self._grew.setdefault(directory, trio.Event()).wait()
-        return self._growth.get(directory, 0)
 
     # --- what the daemon runs --------------------------------------------------------------------------------------
 
@@ -321,10 +319,7 @@ class Bench:
 
     def _wake(self, directory: str) -> None:
         self.triggers.grew(directory)
-        self._growth[directory] = self._growth.get(directory, 0) + 1
-        event = self._grew.pop(directory, None)
-        if event is not None:
-            event.set()
+        self.growth.grew(directory)
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:

@@ -72,11 +72,14 @@ class Call:
         self.on_error: Callable[[LabdError], None] | None = None
         self.hop: Callable[..., Any] = _no_loop
         self._lab: Lab | None = None
+        self._lab_path: tuple[str | None, str] | None = None
 
     @property
     def lab_path(self) -> str:
         """The absolute path of the lab file in force for this call; it may not exist."""
-        return paths.lab_path(self.env, self.cwd, self.lab_flag)
+        if self._lab_path is None or self._lab_path[0] != self.lab_flag:
+            self._lab_path = (self.lab_flag, paths.lab_path(self.env, self.cwd, self.lab_flag))
+        return self._lab_path[1]
 
     def lab(self) -> Lab:
         """The lab in force, read once a call. Raises NotFound when there is none, LabdError when it is broken."""

@@ -111,7 +111,7 @@ def _root(env: Mapping[str, str]) -> str:
 
 
 def _path(env: Mapping[str, str], lab_path: str, target: str) -> str:
-    return os.path.join(_root(env), paths.lab_id(os.path.realpath(lab_path)), target + ".json")
+    return os.path.join(_root(env), paths.lab_id(lab_path), target + ".json")
 
 
 def _listed(directory: str) -> list[str]:
@@ -154,7 +154,7 @@ class _Locked:
     """`with _Locked(env, lab) as directory`: the directory of a lab's claims, this process alone changing it."""
 
     def __init__(self, env: Mapping[str, str], lab_path: str) -> None:
-        self.directory = os.path.join(_root(env), paths.lab_id(os.path.realpath(lab_path)))
+        self.directory = os.path.join(_root(env), paths.lab_id(lab_path))
         self.fd = -1
 
     def __enter__(self) -> str:

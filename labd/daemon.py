@@ -218,7 +218,7 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
         return await bench.stop_board(name)
 
     async def journal_wait(directory: str, seen: int | None = None, seconds: float = 5.0) -> int:
-        return await bench.wait_journal(directory, min(float(seconds), 60.0), seen)
+        return await bench.growth.sleep(directory, min(float(seconds), 60.0), seen)
 
     return {
         "daemon.hello": Internal(hello),

@@ -14,7 +14,7 @@ from labd.journal_format import RECORD_SIZE, RECOVERED, Record, idx_path, raw_pa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BLOCK = 1 << 18
 #: Bytes without a record are the writer's current chunk until they are this old; then they are a crash's.
@@ -149,9 +149,19 @@ class Segment:
             start += len(block)
         return total
 
+    def _from_the_end(self, before: Callable[[Record], bool]) -> tuple[int, int]:
+        """Bounds for a search: most are for what is newest, so look there first, in growing steps."""
+        high, step = self.count, 1
+        while high > 0:
+            low = max(0, high - step)
+            if before(self.record(low)):
+                return low, high
+            high, step = low, step * 4
+        return 0, 0
+
     def at_offset(self, offset: int) -> int:
         """The number of the last record that begins at or before `offset`."""
-        low, high = 0, self.count
+        low, high = self._from_the_end(lambda record: record.offset <= offset)
         while low < high:
             middle = (low + high) // 2
             if self.record(middle).offset <= offset:
@@ -162,7 +172,7 @@ class Segment:
 
     def before_line(self, line: int) -> int:
         """The number of the last record with fewer than `line` newlines before it: `line` begins in or behind it."""
-        low, high = 0, self.count
+        low, high = self._from_the_end(lambda record: record.line < line)
         while low < high:
             middle = (low + high) // 2
             if self.record(middle).line < line:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterable
+    from typing import Any, NoReturn
 
 try:
     from _json import encode_basestring_ascii as _quote
@@ -16,11 +17,33 @@ except ImportError:  # an interpreter without the C accelerator
     from json.encoder import py_encode_basestring_ascii as _quote
 
 
+def _not_json(value: Any) -> NoReturn:
+    raise TypeError(f"{type(value).__name__} is not JSON data")
+
+
+_fast: Callable[[Any, int], Iterable[str]] | None
+try:
+    from _json import make_encoder
+
+    _fast = make_encoder(None, _not_json, _quote, None, ": ", ", ", False, False, False)
+except (ImportError, TypeError):  # another interpreter, or another version of this one
+    _fast = None
+
+
 def dumps(value: Any) -> str:
     """`value` (dict, list, tuple, str, int, float, bool, None) as one line of JSON.
 
     Raises TypeError for anything else; not-a-number and infinities become null, since JSON has no word for them.
     """
+    if _fast is not None:
+        try:
+            return "".join(_fast(value, 0))
+        except ValueError:  # not-a-number, for one
+            pass
+    return _slowly(value)
+
+
+def _slowly(value: Any) -> str:
     if value is None:
         return "null"
     if value is True:
@@ -34,10 +57,10 @@ def dumps(value: Any) -> str:
     if isinstance(value, float):
         return float.__repr__(value) if value - value == 0 else "null"
     if isinstance(value, dict):
-        return "{" + ", ".join([f"{_quote(str(key))}: {dumps(item)}" for key, item in value.items()]) + "}"
+        return "{" + ", ".join([f"{_quote(str(key))}: {_slowly(item)}" for key, item in value.items()]) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join([dumps(item) for item in value]) + "]"
-    raise TypeError(f"{type(value).__name__} is not JSON data")
+        return "[" + ", ".join([_slowly(item) for item in value]) + "]"
+    _not_json(value)
 
 
 def pretty(value: Any, indent: str = "") -> str:

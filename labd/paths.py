@@ -78,12 +78,22 @@ def lab_id(path: str) -> str:
 
     Taken from the real path, so that a symlinked lab and its file are one lab.
     """
-    import zlib
-
     real = os.path.realpath(path)
-    raw = os.fsencode(real)
-    readable = "".join(c if c.isalnum() or c in "._" else "-" for c in real.strip("/"))[-48:].lstrip(".-")
-    return f"{readable}-{zlib.crc32(raw):08x}{zlib.crc32(raw[::-1]):08x}"
+    known = _ids.get(real)
+    if known is None:
+        import zlib
+
+        if len(_ids) >= _IDS_MAX:
+            _ids.clear()
+        raw = os.fsencode(real)
+        readable = "".join([c if c.isalnum() or c in "._" else "-" for c in real.strip("/")])[-48:].lstrip(".-")
+        known = _ids[real] = f"{readable}-{zlib.crc32(raw):08x}{zlib.crc32(raw[::-1]):08x}"
+    return known
+
+
+#: Real path → what `lab_id` makes of it; a daemon is asked for the same few again and again.
+_ids: dict[str, str] = {}
+_IDS_MAX = 256
 
 
 def journal_dir(env: Env, lab: str, target: str, interface: str) -> str:

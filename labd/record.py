@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import allocate_lock  # threading costs as much as the rest of the start
 
 from labd import paths
 from labd.errors import LabdError
@@ -101,10 +102,8 @@ class Passage:
                     f"cannot write the argv record {self.exact}: {error.strerror}; nothing runs unrecorded",
                     hint="make $LABD_ARGV_LOG writable, or unset it",
                 ) from None
-        own = os.path.join(paths.state_dir(self.call.env), "argv.jsonl")
         try:
-            _rotate(own)
-            _append(own, dumps(self._blanked(fields)))
+            _own_log.append(os.path.join(paths.state_dir(self.call.env), "argv.jsonl"), dumps(self._blanked(fields)))
         except OSError:
             pass  # the bench's own record is a convenience; a full disk must not stop the bench
 
@@ -123,12 +122,23 @@ class Passage:
 
 def _append(path: str, line: str) -> None:
     """Add one line, whole or not at all. Raises OSError; a pipe that nobody reads is one, not a wait."""
+    fd = _opened(path)
+    try:
+        _write_line(fd, line)
+    finally:
+        os.close(fd)
+
+
+def _opened(path: str) -> int:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        fd = os.open(path, flags, 0o600)
+        return os.open(path, flags, 0o600)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        fd = os.open(path, flags, 0o600)
+        return os.open(path, flags, 0o600)
+
+
+def _write_line(fd: int, line: str) -> None:
     data = line.encode() + b"\n"
     written = 0
     try:
@@ -137,8 +147,6 @@ def _append(path: str, line: str) -> None:
     except OSError:
         _take_back(fd, written)
         raise
-    finally:
-        os.close(fd)
 
 
 def _take_back(fd: int, written: int) -> None:
@@ -150,12 +158,45 @@ def _take_back(fd: int, written: int) -> None:
         pass  # a pipe, or gone altogether
 
 
-def _rotate(path: str) -> None:
-    try:
-        if os.stat(path).st_size > OWN_LOG_BYTES:
-            os.replace(path, path + ".1")
-    except FileNotFoundError:
-        pass
+class _OwnLog:
+    """The bench's own record, kept open between lines; put aside when it is long, made again when it was removed."""
+
+    def __init__(self) -> None:
+        self.path = ""
+        self.fd = -1
+        self.lock = allocate_lock()
+
+    def append(self, path: str, line: str) -> None:
+        """Add one line. Raises OSError."""
+        with self.lock:
+            if not self._is(path):
+                self._open(path)
+            _write_line(self.fd, line)
+
+    def _is(self, path: str) -> bool:
+        """Whether what is open is still what stands at `path`, and short enough."""
+        if self.path != path or self.fd < 0:
+            return False
+        try:
+            there, held = os.stat(path), os.fstat(self.fd)
+        except OSError:
+            return False
+        return there.st_ino == held.st_ino and there.st_dev == held.st_dev and held.st_size <= OWN_LOG_BYTES
+
+    def _open(self, path: str) -> None:
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            os.close(fd)
+        self.path = path
+        try:
+            if os.stat(path).st_size > OWN_LOG_BYTES:
+                os.replace(path, path + ".1")
+        except FileNotFoundError:
+            pass
+        self.fd = _opened(path)
+
+
+_own_log = _OwnLog()
 
 
 def _text(head: bytes) -> str:

@@ -102,8 +102,12 @@ class Server:
 
         def wait(directory: str, seconds: float) -> bool:
             call.flush()
-            known = seen.get(directory, -1)  # the first wait ends at once: what came since the first look is not lost
-            seen[directory] = trio.from_thread.run(self.bench.wait_journal, directory, seconds, known)
+            growth = self.bench.growth
+            if directory in seen:
+                seen[directory] = growth.wait(directory, seconds, seen[directory], trio.from_thread.check_cancelled)
+            else:  # the first wait ends at once: what came since the first look is not lost
+                seen[directory] = growth.count(directory)
+                trio.from_thread.check_cancelled()
             return True
 
         call.wait_data = wait

@@ -132,7 +132,8 @@ def _open_devices(args: Args, call: Call, bench: Any) -> list[str]:
         target = next(iter(call.lab().targets))
     if target is None:
         return []
-    return [line["device"] for line in bench.status(call.lab_path, target) if wanted in (None, line["name"])]
+    open_now = bench.captured(call.lab_path, target)
+    return [device for name, device in open_now.items() if wanted in (None, name)]
 
 
 def admit(passage: Passage, name: str, call: Call, bench: Any, real: bool) -> None:

@@ -120,7 +120,7 @@ class _Pump:
 
     def run(self) -> None:
         """Until the program has ended and all that it said was sent."""
-        seen = self.call.hop(self.call.bench.wait_journal, self.board.reader.directory, 0)
+        seen = self.call.bench.growth.count(self.board.reader.directory)
         while self._out_open:
             self._take()
             self._feed()
@@ -149,10 +149,10 @@ class _Pump:
             if self._held and self._in_open:
                 nursery.start_soon(first, trio.lowlevel.wait_writable, self._in)
             if len(self._held) < HELD_BYTES:
-                nursery.start_soon(first, self.call.bench.wait_journal, directory, 1.0, seen)
+                nursery.start_soon(first, self.call.bench.growth.sleep, directory, 1.0, seen)
             else:
                 nursery.start_soon(first, trio.sleep, 1.0)
-        return int(await self.call.bench.wait_journal(directory, 0))
+        return int(self.call.bench.growth.count(directory))
 
     def _take(self) -> None:
         """What the board said, as far as there is room."""

@@ -86,15 +86,15 @@ class Writers:
         key = key_of(lab, target, interface)
         channel = self._captured(key)
         self.leases.admit(key, who, lease)
-        line = next((line for line in channel.status() if line["name"] == interface), {"seq": 0, "rx": 0})
-        self.on_send(key, line["rx"], data)
+        rx, seq = channel.position(interface)
+        self.on_send(key, rx, data)
 
         def may_go_on() -> None:
             self.leases.admit(key, who, lease)
 
         sent = await channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s,
                                   line_pace_ms=line_pace_ms, may_go_on=may_go_on)  # fmt: skip
-        return {**sent, "seq": line["seq"]}
+        return {**sent, "seq": seq}
 
     async def break_(
         self, lab: Lab, target: str, interface: str, ms: float, who: dict[str, Any], lease: Lease | None = None
@@ -105,9 +105,9 @@ class Writers:
         self.leases.admit(key, who, lease)
         return {"target": target, **await channel.send_break(interface, ms, who=who)}
 
-    def holder(self, lab_path: str, target: str, interface: str) -> dict[str, Any] | None:
+    def holder(self, key: Key) -> dict[str, Any] | None:
         """Who writes to a console just now, for status. Thread-safe."""
-        lease = self.leases.holder((os.path.realpath(lab_path), target, interface))
+        lease = self.leases.holder(key)
         return None if lease is None else lease.plain()
 
     def _captured(self, key: Key) -> SerialChannel:

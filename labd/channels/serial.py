@@ -185,6 +185,16 @@ class SerialChannel:
         """Every line, as plain data; may be called from any thread."""
         return [line.status() for line in list(self._lines.values())]
 
+    def devices(self) -> dict[str, str]:
+        """Every line's device by its name; may be called from any thread."""
+        return {line.name: str(line.config["device"]) for line in list(self._lines.values())}
+
+    def position(self, name: str) -> tuple[int, int]:
+        """(offset, newlines) of what a line has received; zeros before its first open."""
+        line = self._lines.get(name)
+        journal = line.journal if line is not None else None
+        return (journal.rx_end, journal.rx_line) if journal is not None else (0, 0)
+
     def tell(self, kind: str, *, only: str | None = None, **fields: Any) -> None:
         """Record an event in the open journals of this target, or in the one of the interface `only`."""
         for line in self._lines.values():
