@@ -1,28 +1,34 @@
-"""What waiting costs: CPU a megabyte without a match at any backlog, beside pexpect; and send → match in a round trip.
+"""What waiting costs: CPU a megabyte without a match at any backlog, beside peers; and send → match in a round trip.
 
 `python -m tests.bench.bench_expect [--quick]`. Everything in one run, so that the ratios hold on a busy machine.
 Targets: CPU a megabyte flat within 20 % from 1 to 64 MB and at most 15 ms, over a journal of 64-byte chunks. The
 patterns are a prompt and a regex, with the death patterns on, over kernel-like lines; the prompt comes at the very end,
 so that the whole backlog is gone through in vain. What a timeout costs beside that, once, for the nearest miss and the
-last lines, is a line of its own. pexpect reads the same bytes from a pipe with its defaults, up to 1 MB, since its cost
-a megabyte grows with the backlog. labgrid's expect is not measured here.
+last lines, is a line of its own. Of several rounds the cheapest counts: what else the machine does only adds.
+
+pexpect reads the same bytes from a pipe with its defaults, up to 1 MB, since its cost a megabyte grows with the
+backlog. labgrid reads them from a PTY by its SerialDriver, in a process of its own, where `python -m tests.torture
+--install` has put it (.venv-peers); it is left out, with the reason, where it is not there.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from labd.expect import expect
 from labd.journal import Journal
 from labd.match import Matcher
+from tests.torture.far import Far
+from tests.torture.peers import FINDERS
+from tests.torture.subject import NotThere, Subject, cpu_s
 
 LINE = b"[%12d.%06d] usb 1-1: new high-speed USB device number 4 using xhci_hcd at 00:14.0\r\n"
 PATTERNS = ("login: ", r"Starting .*: FAIL")
@@ -40,7 +46,9 @@ def main() -> int:
         good = backlog(Path(name), sizes, 3 if quick else 5)
         matcher(2 if quick else 8)
         live(Path(name) / "live", 200 if quick else 1000)
-    peer([1 / 8, 1 / 4, 1 / 2] if quick else [1 / 8, 1 / 4, 1 / 2, 1])
+    peer_sizes = [1 / 8, 1 / 4, 1 / 2] if quick else [1 / 8, 1 / 4, 1 / 2, 1]
+    peer(peer_sizes)
+    labgrid(peer_sizes)
     return 0 if good else 1
 
 
@@ -64,16 +72,17 @@ def backlog(directory: Path, sizes: tuple[int, ...], rounds: int) -> bool:
     costs: dict[int, list[float]] = {size: [] for size in sizes}
     for _ in range(rounds):
         for size in sizes:
-            costs[size].append(cpu(lambda size=size: look(directory / f"{size}")) / size)
-    medians = {size: statistics.median(costs[size]) for size in sizes}
-    for size, cost in medians.items():
+            for _ in range(max(1, 8 // size)):
+                costs[size].append(cpu(lambda size=size: look(directory / f"{size}")) / size)
+    least = {size: min(costs[size]) for size in sizes}
+    for size, cost in least.items():
         print(f"expect, no match, {size:3d} MB in 64-byte chunks: {cost:6.2f} CPU-ms/MB (target {MOST_MS:g})")
     late = [cpu(lambda: look(directory / f"{sizes[0]}", wanted="never comes: ")) for _ in range(rounds)]
-    told = statistics.median(late) - medians[sizes[0]] * sizes[0]
+    told = min(late) - least[sizes[0]] * sizes[0]
     print(f"a timeout beside that, for the nearest miss and the last lines: {told:.0f} CPU-ms, once")
-    ratio = max(medians.values()) / min(medians.values())
+    ratio = max(least.values()) / min(least.values())
     print(f"highest to lowest of these: {ratio:.2f} (target {FLAT:g})")
-    return ratio <= FLAT and max(medians.values()) <= MOST_MS
+    return ratio <= FLAT and max(least.values()) <= MOST_MS
 
 
 def fill(directory: Path, data: bytes) -> None:
@@ -164,6 +173,34 @@ def peer(sizes: list[float]) -> None:
         writer.join()
         spawn.close()
         print(f"pexpect {pexpect.__version__}, defaults, no match, {size:5.3f} MB: {cost / size:8.1f} CPU-ms/MB")
+
+
+def labgrid(sizes: list[float]) -> None:
+    """labgrid's SerialDriver with its defaults, on the same bytes through a PTY."""
+    for size in sizes:
+        try:
+            subject = FINDERS["labgrid"]()
+        except NotThere as missing:
+            print(f"labgrid: {missing}")
+            return
+        with tempfile.TemporaryDirectory() as folder, closing(Far(Path(folder))) as far:
+            try:
+                cost = _labgrid(subject, far, text(size) + b"login: ") / size
+            finally:
+                subject.quit()
+        print(f"labgrid {subject.version}, defaults, no match, {size:5.3f} MB: {cost:8.1f} CPU-ms/MB")
+
+
+def _labgrid(subject: Subject, far: Far, data: bytes) -> float:
+    """CPU milliseconds of its process, from the first byte to the match at the end."""
+    subject.open(far.path)
+    began = cpu_s(subject.pids())
+    writer = threading.Thread(target=far.say, args=(data,), kwargs={"within_s": 120})
+    writer.start()
+    found = subject.expect("|".join(PATTERNS), 120)
+    writer.join()
+    assert found is not None and found.text == PATTERNS[0], found
+    return (cpu_s(subject.pids()) - began) * 1000
 
 
 if __name__ == "__main__":
