@@ -84,7 +84,7 @@ def carry(ports: int, rate: float, seconds: float, keep_mb: int) -> int:
             while not load.over(SAMPLE_S):
                 for use in uses.values():
                     use.sample()
-            sent, late_s = load.sent()
+            sent, stuck_s, idle_s = load.sent()
             readers = [_read_all(bench, number, count) for number, count in enumerate(sent)]
             wall_s = time.monotonic() - began
             for use in uses.values():
@@ -92,8 +92,10 @@ def carry(ports: int, rate: float, seconds: float, keep_mb: int) -> int:
             wrong = [f"p{n}: {what}" for n, count in enumerate(sent) for what in _wrong(readers[n], count)]
     megabytes = sum(sent) / 1e6
     _print(readers, sent)
-    print(f"{ports} ports, {wall_s:.1f} s, {megabytes:.1f} MB sent, {megabytes / wall_s:.2f} MB/s in all; "
-          f"a byte waited at most {late_s * 1000:.0f} ms to be taken by its port")  # fmt: skip
+    print(f"{ports} ports, {wall_s:.1f} s, {megabytes:.1f} MB sent, {megabytes / wall_s:.2f} MB/s in all")
+    print(
+        f"a full port took nothing for {stuck_s * 1000:.0f} ms at most; the writer had no turn for {idle_s * 1000:.0f}"
+    )
     for name, use in uses.items():
         print(f"{name:8} {use.told(wall_s, megabytes)}")
     for what in wrong:

@@ -2,8 +2,7 @@
 
 Every port says the same endless text, `block` over and over, so whoever has a count knows each byte and each line. A
 port that does not take what is due gets it later: nothing is left out. Protocol: the nodes as JSON on stdout; a line
-on stdin begins; what was sent to each port and how late the latest byte was (JSON) ends it, the masters stay open
-until stdin ends.
+on stdin begins; what was sent to each port, and how it went (JSON), ends it; the masters stay open until stdin ends.
 """
 
 from __future__ import annotations
@@ -64,10 +63,12 @@ class Load:
         """Whether all is sent, after at most so long."""
         return bool(select.select([self.process.stdout], [], [], within_s)[0])
 
-    def sent(self) -> tuple[list[int], float]:
-        """The bytes of each port, and by how many seconds the latest was late. Waits for the end."""
+    def sent(self) -> tuple[list[int], float, float]:
+        """The bytes of each port; for how long one took nothing while it was full, and for how long this process got
+        no turn: the first is what is measured, the second is the machine's. Seconds. Waits for the end.
+        """
         answer = self._said()
-        return answer["sent"], answer["late_s"]
+        return answer["sent"], answer["stuck_s"], answer["idle_s"]
 
     def _said(self) -> Any:
         assert self.process.stdout is not None
@@ -96,19 +97,22 @@ def write(ports: int, rate: float, seconds: float) -> None:
         os.set_blocking(master, False)
         os.close(slave)  # a second opener would be told of
     sys.stdin.readline()
-    sent, late = _by_clock(masters, rate, seconds)
-    print(json.dumps({"sent": [sent[master] for master in masters], "late_s": round(late, 3)}), flush=True)
+    print(json.dumps(_by_clock(masters, rate, seconds)), flush=True)
     sys.stdin.readline()
 
 
-def _by_clock(masters: list[int], rate: float, seconds: float) -> tuple[dict[int, int], float]:
-    """Write what is due at each tick; (bytes of each, the longest time that a byte waited)."""
+def _by_clock(masters: list[int], rate: float, seconds: float) -> dict[str, Any]:
+    """Write what is due at each tick; the answer of `Load.sent`."""
     data = memoryview(block() + block()[:65536])
     size = len(block())
-    sent, late = dict.fromkeys(masters, 0), 0.0
-    begun = time.monotonic()
+    sent = dict.fromkeys(masters, 0)
+    full_since: dict[int, float] = {}
+    stuck = idle = 0.0
+    begun = wanted = time.monotonic()
     while True:
-        now = min(time.monotonic() - begun, seconds)
+        turn = time.monotonic()
+        idle = max(idle, turn - wanted)
+        now = min(turn - begun, seconds)
         due = int(now * rate) if rate else 1 << 62 if now < seconds else 0
         full = []
         for fd in masters:
@@ -116,13 +120,15 @@ def _by_clock(masters: list[int], rate: float, seconds: float) -> tuple[dict[int
                 at = sent[fd] % size
                 try:
                     sent[fd] += os.write(fd, data[at : at + min(65536, due - sent[fd])])
+                    full_since.pop(fd, None)
                 except BlockingIOError:
                     full.append(fd)
-                    late = max(late, now - sent[fd] / rate) if rate else 0.0
+                    stuck = max(stuck, turn - full_since.setdefault(fd, turn))
                     break
         if now >= seconds and not full:
-            return sent, late
-        _until(begun + (now // TICK_S + 1) * TICK_S, full)
+            return {"sent": list(sent.values()), "stuck_s": round(stuck, 3), "idle_s": round(idle, 3)}
+        wanted = begun + ((time.monotonic() - begun) // TICK_S + 1) * TICK_S
+        _until(wanted, full)
 
 
 def _until(tick: float, full: list[int]) -> None:
