@@ -90,7 +90,7 @@ def run(call: Call, board: Console, argv: list[str], *, cwd: str, size: int) -> 
         raise PassedOn(f"{os.path.basename(argv[0])} ended with {code}" + (f": {last}" if last else ""),
                        code if code > 0 else 128 - code)  # fmt: skip
     done = {"bytes": pump.sent if size else pump.received, "seconds": round(time.monotonic() - pump.began, 3)}
-    return done | ({"size": size} if size else {"received": pump.names()})
+    return done | ({"size": size} if size else {})
 
 
 async def _token() -> trio.lowlevel.TrioToken:
@@ -214,11 +214,6 @@ class _Pump:
         """The last line that the program told people."""
         lines = [line.strip() for line in self.words.decode("utf-8", "replace").replace("\r", "\n").split("\n")]
         return next((line for line in reversed(lines) if line), "")
-
-    def names(self) -> list[str]:
-        """The files that the program says it received."""
-        lines = self.words.decode("utf-8", "replace").replace("\r", "\n").split("\n")
-        return [line.partition("Receiving:")[2].strip() for line in lines if "Receiving:" in line]
 
     def kill(self) -> None:
         """End the program, whatever it is at."""

@@ -8,6 +8,7 @@ from labd.operations.model import INTERFACE, Operation, Param
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from labd.call import Call
@@ -24,18 +25,37 @@ def xfer(call: Call, args: Args) -> dict[str, Any]:
     send = args.direction == "send"
     paths, size = _to_send(call, args) if send else (_to_receive(call, args), 0)
     program = transfer.program(send, args.protocol, call.env)
-    cwd, names = (call.cwd, paths) if send else _place(call, paths)
+    directory, names = (call.cwd, paths) if send else _place(call, paths)
     argv = transfer.argv_of(program, send, args.protocol, names, flow=line["flow"])
     what = f"a {PROTOCOLS[args.protocol]} transfer"
     with Held(call, args, lab, target, line["name"], what=what, ttl_s=transfer.TTL_S) as lease:
         from labd.console_io import Console
 
         board = Console(call, lab, target, line, who_of(call), lease)
-        if args.start is not None:
-            board.send(args.start.encode("utf-8", "surrogateescape") + line["eol"].encode())
-        done = transfer.run(call, board, argv, cwd=cwd, size=size)
+
+        def carry(cwd: str) -> dict[str, Any]:
+            if args.start is not None:
+                board.send(args.start.encode("utf-8", "surrogateescape") + line["eol"].encode())
+            return transfer.run(call, board, argv, cwd=cwd, size=size)
+
+        files, done = (paths, carry(directory)) if send else _received(call, directory, carry)
     return {"target": target, "interface": line["name"], "direction": args.direction, "protocol": args.protocol,
-            "files": done.pop("received", None) or paths, **done}  # fmt: skip
+            "files": files, **done}  # fmt: skip
+
+
+def _received(call: Call, directory: str, carry: Callable[[str], dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """Receive, and put what came into `directory` beside what is there. A failed transfer's pieces are named."""
+    from labd.transfer_place import Staging
+
+    staging = Staging(directory)
+    try:
+        done = carry(staging.path)
+    except BaseException as error:
+        left = staging.give_up()
+        if left and isinstance(error, LabdError):
+            error.message += f"; what came until then is in {left}"
+        raise
+    return staging.take_out(call.note), done
 
 
 def _to_send(call: Call, args: Args) -> tuple[list[str], int]:
@@ -119,7 +139,8 @@ SERIAL_XFER = Operation(
     text=xfer_text,
     doc="Runs lrzsz (sx, sb, sz, rx, rb, rz) on the captured line, so the transfer is in the journal too; nobody else "
     "writes meanwhile. Exit 7 names the package where lrzsz is missing; its own exit code is passed on. XMODEM fills "
-    "the last block up, so a file may arrive up to 127 bytes longer. Ctrl-C ends it and tells the board so.",
+    "the last block up, so a file may arrive up to 127 bytes longer. What is there already is never overwritten: a "
+    "file whose name is taken arrives as NAME.1. Ctrl-C ends it and tells the board so.",
     examples=(
         ("labd serial xfer send u-boot.img -t pico -p y --start 'loady 0x82000000'", "into U-Boot's memory"),
         ("labd serial xfer send app.bin notes.txt -t pico --start rz", "to Linux with lrzsz"),

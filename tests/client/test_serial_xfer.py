@@ -132,6 +132,34 @@ def test_a_file_is_received_byte_for_byte(labd: BenchInAFolder, far: Far, protoc
 
 
 @needs_lrzsz
+@pytest.mark.parametrize(("protocol", "sender"), [("y", "sb"), ("z", "sz")])
+def test_a_name_that_is_taken_loses_neither_file(labd: BenchInAFolder, far: Far, protocol: str, sender: str):
+    (far.directory / "dump.bin").write_bytes(FILE)
+    (labd.root / "dump.bin").write_bytes(b"mine")
+    with far.runs(sender, "-b", "dump.bin") as board:
+        done = labd("--json", "serial", "xfer", "recv", "-t", "dut", "-p", protocol)
+        board.wait(20)
+    assert json.loads(done.stdout)["files"] == ["dump.bin.1"] and b"was there already" in done.stderr
+    assert (labd.root / "dump.bin").read_bytes() == b"mine"
+    assert (labd.root / "dump.bin.1").read_bytes() == FILE
+    assert not list(labd.root.glob(".labd-xfer-*"))
+
+
+@needs_lrzsz
+def test_a_board_that_goes_in_the_middle_leaves_what_came_where_it_is_told(labd: BenchInAFolder, far: Far):
+    (far.directory / "dump.bin").write_bytes(FILE * 50)
+    call = labd.start("serial", "xfer", "recv", "-t", "dut", "-p", "z")
+    with far.runs("sz", "-b", "dump.bin") as board:
+        until("the first bytes", lambda: list(labd.root.glob(".labd-xfer-*/dump.bin")))
+        labd.out("serial", "stop", "dut")
+        _, err = call.communicate(timeout=40)
+        board.kill()
+        board.wait(20)
+    assert call.returncode == 7 and b".labd-xfer-" in err
+    assert not (labd.root / "dump.bin").exists()
+
+
+@needs_lrzsz
 def test_what_starts_the_boards_side_is_typed_first(labd: BenchInAFolder, far: Far):
     (labd.root / "file.bin").write_bytes(FILE)
     call = labd.start("serial", "xfer", "send", "file.bin", "-p", "y", "--start", "loady 0x82000000")
