@@ -5,7 +5,7 @@ more than what is left of it.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,10 +85,22 @@ class Bench:
             raise TimeIsUp(f"{self.limit_s:g} s ran out during: {step.run}")
         return ended
 
-    def _once(self, argv: list[str]) -> execute.Ended:
+    def program(self, argv: Sequence[str], env: Mapping[str, str] | None = None, stdin: bytes = b"") -> execute.Ended:
+        """Run an agent's own program until it ends or the trial's time is up; its output is kept either way.
+
+        `env` adds to the sandbox's variables and never replaces one. Raises Interrupted, and nothing else: the caller
+        reads from `ended_by` what ended it.
+        """
+        ended = self._once(list(argv), env, stdin)
+        if ended.ended_by == "cancelled":
+            raise Interrupted
+        return ended
+
+    def _once(self, argv: list[str], env: Mapping[str, str] | None = None, stdin: bytes = b"") -> execute.Ended:
         ended = execute.run(
             argv,
-            env=self.sandbox.env,
+            env={**(env or {}), **self.sandbox.env},
+            stdin=stdin,
             cwd=self.sandbox.work,
             limit_s=max(0.0, self.deadline - time.monotonic()),
             cancelled=self._cancelled,
