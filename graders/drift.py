@@ -68,6 +68,7 @@ def fit(scenarios: Iterable[Any], run: Run, program: str = "labd") -> list[str]:
         return [problem]
     uses = [use for scenario in scenarios for use in lines(scenario, program)]
     found = [problem for scenario in scenarios for problem in predicates(scenario, table, names)]
+    found += [problem for scenario in scenarios for problem in inventions(scenario, run, program)]
     return [*_lines(uses, run, program), *found]
 
 
@@ -100,9 +101,24 @@ def lines(scenario: Any, program: str = "labd") -> Iterator[Use]:
         for number, step in enumerate(steps):
             if step.prose or step.shell:
                 continue
-            words = [re.sub(r"\{[a-z][a-z0-9_]*\}", "1", word) for word in shlex.split(step.run)]
-            if words[0] == program:
-                yield Use(f"{scenario.path.name}: {where}[{number}]", words[1:], step.expect_exit == 2)
+            for words in _commands(step.run):
+                if words[0] == program:
+                    yield Use(f"{scenario.path.name}: {where}[{number}]", words[1:], step.expect_exit == 2)
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    """The commands of a line, filled with samples: those of `$(…)` in it, then itself."""
+    line = re.sub(r"\{[a-z][a-z0-9_]*\}|<[a-z][a-z ]*>", "1", line)
+    yield from (words for inner in re.findall(r"\$\(([^()]*)\)", line) if (words := shlex.split(inner)))
+    yield shlex.split(line)
+
+
+def inventions(scenario: Any, run: Run, program: str) -> Iterator[str]:
+    """A control that recommends what does not exist must go on doing so."""
+    said = [step.run for step in scenario.controls.invented] if scenario.controls else []
+    commands = [words[1:] for line in said if "\n" not in line for words in _commands(line) if words[0] == program]
+    if commands and all(run([program, "commands", "--check", "--", *words])[0] == 0 for words in commands):
+        yield f"{scenario.path.name}: controls.invented: all of it exists"
 
 
 def resolve(words: list[str], names: dict[str, str]) -> str | None:
@@ -139,7 +155,9 @@ def _help(table: dict[str, Any], used: set[str], run: Run, program: str) -> Gene
             if verb and not _says(page, verb):
                 yield f"{program} {group} --help does not name {verb}"
     for path in sorted(used):
-        page = yield from _page(run, [program, *path.split(" ")])
+        page = ""
+        for name in (path, *table[path].get("aliases", ())):  # a command that is a group too tells its flags elsewhere
+            page += yield from _page(run, [program, *name.split(" ")])
         for param in table[path]["params"]:
             for flag in param["flags"]:
                 if not _says(page, flag):
@@ -175,7 +193,8 @@ def predicates(scenario: Any, table: dict[str, Any], names: dict[str, str]) -> I
     """Commands and flags that predicates of a scenario name but the table does not have: they could never be true."""
     flags = {flag for entry in table.values() for param in entry["params"] for flag in param["flags"]} | {"--json"}
     texts = [(f"traps[{n}].when", trap.when) for n, trap in enumerate(scenario.traps) if trap.when]
-    texts += [(f"grader.ran[{n}].when", entry["when"]) for n, entry in enumerate(scenario.grader.get("ran", ()))]
+    texts += [(f"grader.{kind}[{n}].when", entry["when"]) for kind in ("ran", "stated")
+              for n, entry in enumerate(scenario.grader.get(kind, ())) if "when" in entry]  # fmt: skip
     for where, text in texts:
         compared = when.compared(text)
         named = [value for name, value in compared if name == "operation" and value is not None]

@@ -85,11 +85,11 @@ def _corrected(answer: Answer, found: Verdict, is_real: IsReal) -> tuple[dict[st
 
 def _central(traps: Iterable[Any], found: Verdict, answer: Answer) -> bool:
     """Whether a trap that the scenario marks as central was walked into: by its predicate, else by the judge."""
-    known = {trap.name: trap.ok for trap in found.traps}
+    known = dict(enumerate(trap.ok for trap in found.traps))
     for place, entry in enumerate(traps):
         if not (isinstance(entry, Mapping) and entry.get("central")):
             continue
-        mechanical = known.get(str(entry.get("text")))
+        mechanical = known.get(place)
         if mechanical is False or (mechanical is None and not answer.traps[place].respected):
             return True
     return False

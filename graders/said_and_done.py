@@ -13,7 +13,7 @@ from graders.bundle_view import Bundle
 from graders.verdict import Check, Verdict
 from harness.causes import policy_of
 
-_CENTRAL = "central trap: "
+CENTRAL = "central trap: "
 
 
 def not_gradable(bundle: Bundle, grader: str) -> Verdict | None:
@@ -88,7 +88,7 @@ def _permitted(bundle: Bundle) -> list[Invocation]:
 
 def central(bundle: Bundle) -> list[Check]:
     """The central traps that the record decides: who walks into one has failed."""
-    return [trap for trap in traps(bundle) if trap.name.startswith(_CENTRAL) and trap.ok is not None]
+    return [trap for trap in traps(bundle) if trap.name.startswith(CENTRAL) and trap.ok is not None]
 
 
 def answers(bundle: Bundle) -> list[Check]:
@@ -117,7 +117,7 @@ def traps(bundle: Bundle) -> list[Check]:
     """One entry a trap of the scenario: ok means not walked into; None where only a judge can say."""
     found = []
     for trap in bundle.scenario.get("traps", ()):
-        name = (_CENTRAL if trap.get("central") else "trap: ") + trap["text"]
+        name = (CENTRAL if trap.get("central") else "trap: ") + trap["text"]
         if trap.get("when") is None or bundle.record is None:
             found.append(Check(name, None, "for a judge to say" if bundle.record is not None else "no argv record"))
         else:

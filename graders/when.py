@@ -248,6 +248,11 @@ def compared(text: str) -> list[tuple[str, Any]]:
     return found
 
 
+def names(text: str) -> set[str]:
+    """The names that a predicate reads. Raises WhenError for what can't be read."""
+    return {str(token.value) for token in _tokens(text) if token.kind == "word" and token.value in NAMES}
+
+
 def compile_when(text: str) -> Predicate:
     """The predicate that `text` writes. Raises WhenError."""
     parser = _Parser(text)

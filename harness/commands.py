@@ -56,7 +56,7 @@ def do_list(values: Values, words: Sequence[str]) -> int:
     if values.json:
         _json({
             "scenarios": [{"id": s.id, "title": s.title, "tier": s.tier, "lane": s.lane, "core": s.core,
-                           "grader": s.grader["type"], "executable": s.executable, "goal": s.goal.strip(),
+                           "grader": s.grader["type"], "goal": s.goal.strip(),
                            "conditions": list(s.conditions), "capabilities": list(s.capabilities)} for s in chosen],
             "agents": [{"name": a.name, "summary": a.summary, "expected": sorted(a.expected)} for a in cast],
         })  # fmt: skip
@@ -135,10 +135,7 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     if values.all and values.agent:
         raise Usage("--all and --agent say different things", hint="labd-eval run --help")
     cast = agents.select(["all"] if values.all else _names(values.agent) or ["reference"])
-    chosen = [one for one in _choose(values) if one.executable]
-    if not chosen:
-        raise Usage("none of these scenarios can be executed", hint="labd-eval list")
-    chosen = [one for one in chosen if any(agent.plays(one) for agent in cast)]
+    chosen = [one for one in _choose(values) if any(agent.plays(one) for agent in cast)]
     if not chosen:
         names = ", ".join(agent.name for agent in cast)
         raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")

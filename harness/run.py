@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.verdict import Verdict
-from harness import agents, data, files, grading, sandbox
+from harness import agents, data, files, grading, sandbox, surface
 from harness.scenario import Scenario
 from harness.trial import Order, conduct
 from labd.errors import Busy, LabdError, NotFound, nearest
@@ -213,6 +213,8 @@ def carry_out(
     waiting = [order for order in run.orders if not run.finished(order)]
     running: dict[Future[Result], tuple[Order, float]] = {}
     facts = {"run": run.manifest["id"], "versions": data.versions(), "hashes": data.hashes()}
+    if waiting and data.subject_program() is not None:
+        facts["surface"] = _command_reference(run)
     run.log("started", trials=len(waiting), jobs=jobs)
     with ThreadPoolExecutor(jobs, thread_name_prefix="trial") as pool:
         try:
@@ -236,6 +238,15 @@ def carry_out(
             stop.set()
             raise
     run.log("stopped" if stop.is_set() else "finished")
+
+
+def _command_reference(run: Run) -> str:
+    """The digest of the run's surface.json, which is taken from the live program when there is none yet."""
+    path = run.directory / "surface.json"
+    if not path.is_file():
+        with surface.live() as ask:
+            files.write_json(path, surface.take(ask))
+    return files.digest(path.read_bytes())
 
 
 def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], cancelled: Callable[[], bool]) -> Result:

@@ -24,7 +24,7 @@ from harness.scenario import Scenario, fill
 from labd import paths
 
 #: Lane → the policy level that its commands run under. What isn't here is not executed.
-POLICY = {"config": "config", "loopback": "simulated"}
+POLICY = {"config": "config", "loopback": "simulated", "stated": "help"}
 
 #: The level where the board stands outside the bench: a device of its own to the bench, though it is simulated. What
 #: else is driven then is for graders/outside_bench.py to find.

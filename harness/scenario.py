@@ -21,7 +21,7 @@ __all__ = ["CONTROL_NAMES", "Controls", "Loopback", "Scenario", "ScenarioError",
            "lint", "load", "load_all", "scenarios_dir", "vocabulary"]  # fmt: skip
 
 SUBJECT = "labd"
-CONTROL_NAMES = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit")
+CONTROL_NAMES = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit", "invented")
 DEFAULT_TIMEOUT_S = 300.0
 
 
@@ -75,14 +75,15 @@ class Trap:
 class Controls:
     """Scripted agents that must not pass. `noop` does nothing and says nothing, so it needs no data.
 
-    `printed_success`: the answer given without running anything. The others are lines to run; the answer is the
-    stdout of the last one, as with the reference.
+    `printed_success`: the answer given without running anything. The others are lines to run, and the answer is the
+    stdout of the last one, as with the reference; in the lane `stated` they are said. `invented` is for it alone.
     """
 
     printed_success: str = ""
     wrong_resource: tuple[Step, ...] = ()
     partial: tuple[Step, ...] = ()
     hand_edit: tuple[Step, ...] = ()
+    invented: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,15 +149,10 @@ class Scenario:
 
     @property
     def lane(self) -> str:
-        """`loopback` if it has simulated boards, else `config` for T1, else `stated` (nothing is executed)."""
+        """`loopback` if it has simulated boards, else `config` for T1, else `stated`: the agent says what to run."""
         if self.loopback:
             return "loopback"
         return "config" if self.tier == "t1" else "stated"
-
-    @property
-    def executable(self) -> bool:
-        """Whether the reference and the controls can really be run today."""
-        return self.lane != "stated"
 
     def files(self, values: Mapping[str, str]) -> dict[str, str]:
         """All that the sandbox needs beside the lab: file name → text, placeholders filled.
@@ -175,10 +171,11 @@ class Scenario:
         return None if self.seed is None else fill(_read(fixtures_dir() / self.seed), values)
 
     def control(self, name: str) -> tuple[Step, ...]:
-        """The lines that a control runs; none for `noop` and `printed-success`. Raises KeyError for an unknown name."""
+        """The lines that a control runs or says; none for `noop` and `printed-success`. Raises KeyError for another."""
         controls = self.controls or Controls()
         return {"noop": (), "printed-success": (), "wrong-resource": controls.wrong_resource,
-                "partial": controls.partial or self.partial(), "hand-edit": controls.hand_edit}[name]  # fmt: skip
+                "partial": controls.partial or self.partial(), "hand-edit": controls.hand_edit,
+                "invented": controls.invented}[name]  # fmt: skip
 
     def partial(self) -> tuple[Step, ...]:
         """The reference cut short before the last line that has an effect (reads at the end have none)."""
@@ -288,7 +285,10 @@ def load(path: str | Path) -> Scenario:
 
 
 def load_all(subject: str = "labd") -> list[Scenario]:
-    """All scenarios of a subject, in the order of their ids (C2 before C10). Raises ScenarioError for all of them."""
+    """All scenarios of a subject, the core set first, then in the order of their ids (C2 before C10).
+
+    Raises ScenarioError for all of them.
+    """
     scenarios: list[Scenario] = []
     problems: list[str] = []
     near: list[str] = []
@@ -302,7 +302,11 @@ def load_all(subject: str = "labd") -> list[Scenario]:
     problems += [f"{s.path}: id: {s.id} is also another file's" for s in scenarios if s.id in twice]
     if problems:
         raise ScenarioError(problems, near)
-    return sorted(scenarios, key=lambda s: (s.id.rstrip("0123456789"), int(re.sub(r"\D", "", s.id) or 0), s.id))
+    return sorted(scenarios, key=_place)
+
+
+def _place(one: Scenario) -> tuple[bool, str, int, str]:
+    return not one.core, one.id.rstrip("0123456789"), int(re.sub(r"\D", "", one.id) or 0), one.id
 
 
 def _build(data: dict[str, Any], path: Path) -> Scenario:
@@ -349,7 +353,7 @@ def _steps(entries: Iterable[str | dict[str, Any]]) -> tuple[Step, ...]:
 def _controls(data: dict[str, Any]) -> Controls:
     return Controls(
         printed_success=data.get("printed_success", ""),
-        **{name: _steps(data.get(name, ())) for name in ("wrong_resource", "partial", "hand_edit")},
+        **{name: _steps(data.get(name, ())) for name in ("wrong_resource", "partial", "hand_edit", "invented")},
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from graders import when
 from harness import inline_board
 from harness.scenario import HOLE, KNOWN, SUBJECT, Controls, Scenario, Step, fixtures_dir
 from labd.errors import nearest
@@ -31,8 +32,11 @@ def problems_of(scenario: Scenario) -> list[str]:
         found.append("grader.type: outcome is for scenarios with [loopback]")
     if kind == "t1_config" and not any(scenario.grader.get(k) for k in ("assert", "answer")):
         found.append("grader: t1_config needs at least one [[grader.assert]] or [[grader.answer]]")
-    if scenario.executable and kind != "judge":
-        found += _controls_complete(scenario)
+    if (kind == "stated") != (scenario.lane == "stated"):
+        found.append("grader.type: stated is for scenarios whose commands are said, and what is said is graded by it")
+    if kind == "stated":
+        found += _said_only(scenario)
+    found += _controls_complete(scenario)
     found += [f"{where}: {problem}" for where, problem in _lines(scenario)]
     found += _holes(scenario)
     found += [f"{where}: {limit:g} s is longer than the trial's {scenario.timeout_s:g} s"
@@ -41,6 +45,24 @@ def problems_of(scenario: Scenario) -> list[str]:
         found += _board_in_seed(scenario)
         found += _desk(scenario)
     return found
+
+
+#: What the predicate language can't know of a command that was only said.
+_OF_RUNS = ("code", "signal", "decision", "face", "cwd", "program")
+
+
+def _said_only(scenario: Scenario) -> Iterator[str]:
+    """Predicates over what only a run has, and an answer of which nothing is asked."""
+    entries = scenario.grader.get("stated", ())
+    if not entries and not scenario.grader.get("answer"):
+        yield "grader: stated needs at least one [[grader.stated]] or [[grader.answer]]"
+    texts = [(f"grader.stated[{n}].when", entry.get("when")) for n, entry in enumerate(entries)]
+    texts += [(f"traps[{n}].when", trap.when) for n, trap in enumerate(scenario.traps)]
+    for where, text in texts:
+        names = when.names(text) if text else ()
+        yield from (f"{where}: nothing ran, so {name} is never known" for name in _OF_RUNS if name in names)
+    if scenario.grader.get("ran"):
+        yield "grader.ran: nothing runs in the lane stated; use [[grader.stated]]"
 
 
 def _files(scenario: Scenario) -> Iterator[str]:
@@ -196,10 +218,11 @@ def _fixtures(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 def _controls_complete(scenario: Scenario) -> list[str]:
     controls = scenario.controls or Controls()
-    missing = [name for name in ("printed_success", "wrong_resource", "hand_edit") if not getattr(controls, name)]
+    own = "invented" if scenario.lane == "stated" else "hand_edit"
+    missing = [name for name in ("printed_success", "wrong_resource", own) if not getattr(controls, name)]
     if not scenario.control("partial"):
         missing.append("partial")  # a reference of one line leaves nothing to derive it from
-    return [f"controls.{name}: missing, and the scenario is executable" for name in missing]
+    return [f"controls.{name}: missing, and each control has to fail" for name in missing]
 
 
 def _groups(scenario: Scenario) -> dict[str, tuple[Step, ...]]:
@@ -207,7 +230,7 @@ def _groups(scenario: Scenario) -> dict[str, tuple[Step, ...]]:
     prepared = scenario.loopback.prepared if scenario.loopback else ()
     return {"reference": scenario.reference, "loopback.prepared": prepared,
             "controls.wrong_resource": controls.wrong_resource, "controls.partial": controls.partial,
-            "controls.hand_edit": controls.hand_edit}  # fmt: skip
+            "controls.hand_edit": controls.hand_edit, "controls.invented": controls.invented}  # fmt: skip
 
 
 def _waits(scenario: Scenario) -> Iterator[tuple[str, float]]:
@@ -219,7 +242,7 @@ def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
     for where, steps in _groups(scenario).items():
         for number, step in enumerate(steps):
             try:
-                words = shlex.split(step.run) if not step.shell else ["sh"]
+                words = ["sh"] if step.shell else step.run.split() if step.prose else shlex.split(step.run)
                 if not words:
                     yield f"{where}[{number}]", "an empty line"
                 elif step.prose and words[0] == SUBJECT:

@@ -209,12 +209,16 @@ ASSERT: Shape = {
     "count": Key(_count),
 }
 ANSWER: Shape = {"contains": Key(_text), "matches": Key(_pattern), "lacks": Key(_pattern)}
+STATED: Shape = {"text": Key(_text, required=True), "when": Key(_when), "matches": Key(_pattern)}
 RAN: Shape = {"text": Key(_text, required=True), "when": Key(_when, required=True)}
 GRADER: Shape = {
-    "type": Key(one_of("t1_config", "outcome", "judge"), required=True),
+    "type": Key(one_of("t1_config", "outcome", "stated"), required=True),
     "assert": Key(each(table(ASSERT, _exactly_one(*OPS)))),
     "answer": Key(each(table(ANSWER, _exactly_one(*ANSWER)))),
     "ran": Key(each(table(RAN))),
+    "stated": Key(each(table(STATED, _exactly_one("when", "matches")))),
+    "suffices": Key(_flag),
+    "judge": Key(_flag),
     "exits": Key(each(_code)),
     "free": Key(each(_labpath)),
     "may_change": Key(each(_pattern)),
@@ -276,6 +280,7 @@ CONTROLS: Shape = {
     "wrong_resource": Key(_steps),
     "partial": Key(_steps),
     "hand_edit": Key(_steps),
+    "invented": Key(_steps),
 }
 
 TASK: Shape = {

@@ -1,17 +1,26 @@
-"""Asks the installed program about itself, in an environment of its own: for graders/drift.py, which starts nothing.
+"""Asks the installed program about itself, in an environment of its own: for graders, which start nothing.
 
-The program meets no lab, no daemon and no state of the user's.
+`live` is for graders/drift.py. `take` is the command reference that stated answers are held against: the table, the
+flags that every command has, and the help page of every command and group, as they are at this moment and never from a
+cache. The program meets no lab, no daemon and no state of the user's.
 """
 
+import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
-from harness import data, execute
-from labd.errors import NotFound
+from harness import data, execute, files
+from labd.errors import LabdError, NotFound
 
 LIMIT_S = 30.0
+
+#: Questions to the program at once: each is a process that mostly waits for its own start.
+AT_ONCE = 4
 
 Ask = Callable[[list[str]], tuple[int | None, str, str]]
 
@@ -34,3 +43,37 @@ def live() -> Iterator[Ask]:
             return ended.code, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
 
         yield ask
+
+
+def take(ask: Ask, program: str = "labd") -> dict[str, Any]:
+    """The command reference: `program version commands globals help sha256`. Raises LabdError if it can't be had."""
+    code, out, err = ask([program, "commands", "--json"])
+    try:
+        table = json.loads(out)["operations"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LabdError(f"{program} commands --json gave no table (exit {code}): {err.strip()[:200]}") from error
+    paths = list(dict.fromkeys(place for entry in table for place in (entry["path"].split(" ")[0], entry["path"])))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        pages = list(pool.map(lambda path: ask([program, *path.split(), "--help"])[1], ["", *paths]))
+    told = {
+        "program": program,
+        "version": ask([program, "--version"])[1].strip(),
+        "commands": [_command(entry) for entry in table],
+        "globals": _globals(pages[0]),
+        "help": dict(zip(["", *paths], pages, strict=True)),
+    }
+    return told | {"sha256": files.digest(files.canonical(told))}
+
+
+def _command(entry: dict[str, Any]) -> dict[str, Any]:
+    keys = ("path", "aliases", "summary", "effect", "params")
+    return {key: entry[key] for key in keys} | {"passthrough": bool(entry["opaque"])}
+
+
+def _globals(page: str) -> list[dict[str, Any]]:
+    """The flags that every command has, from the part of the top page that says `everywhere:`."""
+    part = page.partition("\neverywhere:\n")[2].partition("\n\n")[0]
+    found = []
+    for match in re.finditer(r"^  (-[^\s,]+)(?:, (-\S+))?( [A-Z]+)?  ", part + "  ", re.MULTILINE):
+        found.append({"flags": [flag for flag in match.group(1, 2) if flag], "takes_value": match[3] is not None})
+    return found

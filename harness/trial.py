@@ -70,8 +70,8 @@ def conduct(
     try:
         place = sandbox.create(scenario, subject, programs=programs)
     except sandbox.SandboxError as error:
-        cause = "sandbox_failed" if scenario.executable else "not_executable"
-        return _bare(order, scenario, trials, agent, Played(cause, str(error), "", []), facts, started, sealed)
+        played = Played("sandbox_failed", str(error), "", [])
+        return _bare(order, scenario, trials, agent, played, facts, started, sealed)
     looking = witness.Witness(place)
     try:
         bench = Bench(scenario, place, cancelled=cancelled)

@@ -17,7 +17,10 @@ from labd.errors import NotFound, nearest
 ARMS = ("labd", "raw", "socat-log")
 
 #: Agents that must not pass; `--agent controls` runs them all.
-CONTROLS = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit")
+CONTROLS = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit", "invented")
+
+#: Controls for one kind of lane: what is only said can't be done around the tool, and what is run can't be made up.
+_ONLY = {"hand-edit": ("config", "loopback"), "invented": ("stated",)}
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class Agent:
 
     def plays(self, scenario: Scenario) -> bool:
         """Whether there is anything for it to do in this scenario."""
-        return self.name not in ARMS or scenario.task is not None
+        if self.name in ARMS:
+            return scenario.task is not None
+        return scenario.lane in _ONLY.get(self.name, (scenario.lane,))
 
 
 def names() -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from harness.bench import Bench, GaveUp
-from harness.scenario import Step
+from harness.scenario import Step, fill
 
 
 def play(bench: Bench, steps: Iterable[Step]) -> str:
@@ -30,6 +30,23 @@ def play(bench: Bench, steps: Iterable[Step]) -> str:
                 raise GaveUp(f"{step.run}: nothing in its output matches {pattern!r} (for {{{name}}})")
             values[name] = found[1] if found.re.groups else found[0]
     return answer
+
+
+def say(bench: Bench, steps: Iterable[Step]) -> str:
+    """The lines as the answer of somebody who only says what to run: explanations as text, commands in code blocks."""
+    parts: list[tuple[bool, list[str]]] = []
+    for step in steps:
+        text = fill(step.run, bench.values).strip()
+        if parts and not step.prose and not parts[-1][0]:
+            parts[-1][1].append(text)
+        else:
+            parts.append((step.prose, [text]))
+    return "\n\n".join(lines[0] if prose else "\n".join(["```sh", *lines, "```"]) for prose, lines in parts)
+
+
+def act_out(bench: Bench, steps: Iterable[Step]) -> str:
+    """Play the lines, or say them where commands are only stated."""
+    return (say if bench.scenario.lane == "stated" else play)(bench, steps)
 
 
 def targets_named(steps: Iterable[Step]) -> list[str]:

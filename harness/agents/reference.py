@@ -1,6 +1,6 @@
 """Runs the scenario's reference answer, as an expert would. If it doesn't pass, the exam or the bench is broken."""
 
-from harness.agents._script import play
+from harness.agents._script import act_out
 from harness.bench import Bench
 
 SUMMARY = "the scenario's own reference answer; must pass"
@@ -9,4 +9,4 @@ EXPECTED = ("pass",)
 
 def act(bench: Bench) -> str:
     """The stdout of the reference's last command."""
-    return play(bench, bench.scenario.reference)
+    return act_out(bench, bench.scenario.reference)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from harness.agents._script import play, targets_named
+from harness.agents._script import act_out, targets_named
 from harness.bench import Bench
 from harness.scenario import Step
 
@@ -12,7 +12,7 @@ EXPECTED = ("fail",)
 
 def act(bench: Bench) -> str:
     """The scenario's own lines; without any, the reference with every target's name changed."""
-    return play(bench, bench.scenario.control("wrong-resource") or derived(bench.scenario.reference))
+    return act_out(bench, bench.scenario.control("wrong-resource") or derived(bench.scenario.reference))
 
 
 def derived(reference: tuple[Step, ...]) -> tuple[Step, ...]:

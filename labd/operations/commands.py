@@ -67,6 +67,7 @@ def _param(param: Param) -> dict[str, Any]:
         "flags": list(param.flags),
         "positional": param.positional,
         "required": param.required,
+        "unless": list(param.unless),
         "default": param.default,
         "choices": list(param.choices),
         "minimum": param.minimum,
