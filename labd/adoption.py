@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from labd.channels.adopting import Adopted
+from labd.channels.adopting import Adopted, why_ended
 from labd.channels.adopting import adopt as adopt_port
 from labd.errors import LabdError
 
 if TYPE_CHECKING:
     from labd.bench import Bench
+    from labd.channels.portmodel import Port
 
 
 async def adopt(bench: Bench) -> None:
@@ -39,16 +40,30 @@ async def _adopt_port(bench: Bench, found: dict[str, Any]) -> None:
     real, target, config = meta["lab"], meta["target"], meta["config"]
     if os.path.dirname(found["key"]) != bench.journal_root(real, target):
         raise ValueError("this daemon keeps its journals elsewhere")
-    adopted = Adopted(None, int(meta["opens"]), found.get("ended"))
-    if found["live"]:
-        (fd,) = found["fds"]
-        port = adopt_port(fd, meta["port"], owner=f"{target}.{config['name']} of {real}")
-        found["fds"], found["taken"] = [], True
-        adopted = Adopted(port, adopted.opens)
+    port = await _take_up(bench, found, f"{target}.{config['name']} of {real}") if found["live"] else None
+    ended = dict(found.get("ended") or {})
+    ended["why"] = why_ended(str(config["device"]), str(ended.get("why", "no daemon was there to hold it")))
+    adopted = Adopted(port, int(meta["opens"]), None if port else ended)
     entry = await bench.enter(real, target, meta["settings"], None)
     entry.channel.whole = bool(meta["whole"])
     entry.channel.known = dict(meta["known"])
     entry.level = str(meta["known"].get("level", "simulated"))
     await entry.channel.adopt(config, adopted)
-    state = "captured all the while" if found["live"] else "lost meanwhile"
+    state = "captured all the while" if port else f"lost meanwhile ({ended['why']})"
     bench.log(f"{target}.{config['name']}: taken up again; it was {state}")
+
+
+async def _take_up(bench: Bench, found: dict[str, Any], owner: str) -> Port | None:
+    """The port that is still captured; None, and nobody captures it any more, where it has to be opened anew."""
+    known = found["meta"]["port"]
+    if known is not None:  # None: its protocol was spoken by the daemon that is gone
+        (fd,) = found["fds"]
+        try:
+            port = adopt_port(fd, known, owner=owner)
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            bench.log(f"{found['key']}: its port has to be opened anew ({error})")
+        else:
+            found["fds"], found["taken"] = [], True
+            return port
+    await bench.capture.let_go(found)
+    return None

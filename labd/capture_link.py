@@ -132,12 +132,16 @@ class CaptureLink:
         self._forget_hold(key)
         await self._try({"do": "drop", "key": key})
 
-    async def forget(self, found: dict[str, Any]) -> None:
-        """Let go of a port that an earlier daemon left behind and nobody wants."""
+    async def let_go(self, found: dict[str, Any]) -> None:
+        """Have a port that an earlier daemon left behind captured no longer; its journal goes on."""
         for fd in found["fds"]:
             os.close(fd)
         found["fds"] = []
         await self._try({"do": "release", "key": found["key"]})
+
+    async def forget(self, found: dict[str, Any]) -> None:
+        """Let go of a port that an earlier daemon left behind and nobody wants, its journal too."""
+        await self.let_go(found)
         await self._try({"do": "finish", "key": found["key"]})
 
     async def quit(self) -> None:

@@ -2,15 +2,17 @@
 
 Nothing here touches the device: it is open, configured and being read. What a port must be known by to be taken up
 again is `facts`, plain data that the capture process keeps for us. A port that hangs on the old daemon itself (RFC
-2217, whose protocol a thread of it spoke) can't be taken up; it is opened anew.
+2217, whose protocol a thread of it spoke) can't be taken up; it is lost with that daemon and opened anew.
 """
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from labd.channels.closing import claim
+from labd.channels.netport import SocketPort, broke, place
 from labd.channels.port import TtyPort, _configure, _Serial
 from labd.channels.portmodel import Port, Settings
 
@@ -29,9 +31,9 @@ class Adopted:
 
 def facts(port: Port) -> dict[str, Any] | None:
     """What `adopt` needs; None for a port that can't be taken up."""
-    if not isinstance(port, TtyPort):
+    if not isinstance(port, TtyPort | SocketPort):
         return None
-    return {
+    known: dict[str, Any] = {
         "device": port.device,
         "node": port.node,
         "kind": port.kind,
@@ -39,12 +41,28 @@ def facts(port: Port) -> dict[str, Any] | None:
         "identity": port.identity,
         "notes": port.notes,
         "latency_ms": port.latency_ms,
-        "number": port.number,
     }
+    return {**known, "number": port.number} if isinstance(port, TtyPort) else {**known, "key": port.key}
 
 
 def adopt(fd: int, known: Mapping[str, Any], *, owner: str) -> Port:
     """The port behind `fd`, which is its own from now on. Raises OSError, KeyError, TypeError for what is none."""
+    port = _adopt_socket(fd, known) if "key" in known else _adopt_tty(fd, known)
+    claim(port.number if isinstance(port, TtyPort) else port.key, owner)
+    return port
+
+
+def why_ended(device: str, reason: str) -> str:
+    """What became of a port while no daemon was there, in words; `reason` is the capture loop's."""
+    if device.startswith("rfc2217:"):
+        return "the daemon that held its connection ended"
+    if device.startswith("socket:"):
+        host, number = place(device)
+        return broke(reason, f"{host}:{number}")
+    return reason
+
+
+def _adopt_tty(fd: int, known: Mapping[str, Any]) -> TtyPort:
     settings = Settings(**known["settings"])
     if os.fstat(fd).st_rdev != known["number"]:
         raise OSError("the descriptor is another device's")
@@ -54,7 +72,14 @@ def adopt(fd: int, known: Mapping[str, Any], *, owner: str) -> Port:
     handle.pipe_abort_read_r, handle.pipe_abort_read_w = os.pipe()
     handle.pipe_abort_write_r, handle.pipe_abort_write_w = os.pipe()
     handle.is_open = True
-    port = TtyPort(known["device"], known["node"], known["kind"], settings, known["identity"], list(known["notes"]),
-                   latency_ms=known["latency_ms"], adopted=True, handle=handle, number=known["number"])  # fmt: skip
-    claim(port.number, owner)
-    return port
+    return TtyPort(**_common(known), handle=handle, number=known["number"])
+
+
+def _adopt_socket(fd: int, known: Mapping[str, Any]) -> SocketPort:
+    facts = _common(known)
+    return SocketPort(**facts, line=socket.socket(fileno=fd), key=known["key"])
+
+
+def _common(known: Mapping[str, Any]) -> dict[str, Any]:
+    same = {name: known[name] for name in ("device", "node", "kind", "identity", "latency_ms")}
+    return {**same, "settings": Settings(**known["settings"]), "notes": list(known["notes"]), "adopted": True}
