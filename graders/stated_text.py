@@ -38,7 +38,7 @@ class Stated:
 
 
 _FENCE = re.compile(r"[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,})([^`]*)$")
-_PROMPT = re.compile(r"\s*(?:[\w.-]+@[\w.-]+:?[^\s$#%>]*\s*)?(?:[$%❯➜]|#(?=\s*(?:labd|sudo)\b)|>)\s+(?=\S)")
+_PROMPT = re.compile(r"\A\s*(?:[\w.-]+@[\w.-]+:?[^\s$#%>]*\s*)?(?:[$%❯➜]|#(?=\s*(?:labd|sudo)\b)|>)\s+(?=\S)")
 _MARKER = re.compile(
     r"\s*(?:>\s*)*(?:[-*+•]\s+|\(?\d{1,3}[.):]\s+|\(?[a-z][.)]\s+|step\s+\d{1,3}\s*[:.)-]\s*)?", re.IGNORECASE
 )
