@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graders.verdict import MEANING, RATED
 from harness.causes import CAUSES, Rerun, Verdict, policy_of
-from harness.stats import Rate, wilson
+from harness.stats import Overall, Rate, noise, spread, wilson
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,42 @@ def test_nothing_measured_is_said_and_never_a_zero() -> None:
     assert str(Rate(0, 0, 4)) == "not measured (0 valid of 4 attempted)"
     assert str(Rate(2, 3, 3)) == "2/3 (21–94 %)"
     assert str(Rate(2, 3, 5)) == "2/3 (21–94 %), 3 valid of 5 attempted"
+
+
+def test_scenarios_are_the_unit_of_an_overall_rate_and_not_trials() -> None:
+    told = Overall((Rate(3, 3, 3), Rate(0, 3, 3), Rate(0, 0, 3)))
+    assert told.mean == 0.5
+    assert told.interval == wilson(1, 2), "two scenarios, though there are six trials"
+    data = told.data()
+    assert (data["scenarios"], data["of_scenarios"]) == (2, 3)
+    assert (data["passed"], data["valid"], data["attempted"]) == (3, 6, 9)
+
+
+def test_a_scenario_of_more_trials_does_not_weigh_more() -> None:
+    assert Overall((Rate(1, 1, 1), Rate(0, 9, 9))).mean == 0.5
+    assert Overall((Rate(0, 0, 2),)).mean is None
+    assert Overall(()).interval is None
+
+
+def test_noise_is_never_none_at_all_and_shrinks_with_scenarios() -> None:
+    # (k + 1/2)/(n + 1) = 7/8; its variance 7/64 over 3 trials; two arms, ten scenarios: sqrt(2·10·7/192)/10.
+    ten = noise([Rate(3, 3, 3)] * 10)
+    assert ten is not None
+    assert ten.floor == pytest.approx(1.95996 * (2 * 10 * 7 / 192) ** 0.5 / 10, abs=1e-5)
+    assert ten.visible == pytest.approx(ten.floor * (1.95996 + 0.84162) / 1.95996, abs=1e-5)
+    assert ten.headroom == 0
+    forty = noise([Rate(3, 3, 3)] * 40)
+    assert forty is not None
+    assert forty.floor == pytest.approx(ten.floor / 2)
+    assert noise([Rate(0, 0, 3)]) is None
+
+
+def test_costs_are_told_by_their_median_and_range() -> None:
+    told = spread([1, 2, 3, 4, 100])
+    assert told is not None
+    assert (told.low, told.lower, told.median, told.upper, told.high) == (1, 2, 3, 4, 100)
+    assert spread([7.5]).data()["median"] == 7.5  # type: ignore[union-attr]
+    assert spread([]) is None
 
 
 def test_the_causes_speak_the_graders_words() -> None:
