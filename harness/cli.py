@@ -45,6 +45,12 @@ EXAMPLES = {
     "grade": """\
   labd-eval grade latest              grade the stored bundles of the last run again
   labd-eval grade runs/20261130T101500Z-all-1 --scenario C1""",
+    "judge": """\
+  labd-eval judge latest --judge 'claude -p'        any command: the question on its stdin, the answer on its stdout
+  labd-eval judge latest --judge ./judge.sh --repeats 3 --scenario R4,M2""",
+    "calibrate": """\
+  labd-eval calibrate                               the graders against the sessions that come along
+  labd-eval calibrate labels.toml --judge 'claude -p' --repeats 3""",
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -86,6 +92,8 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("loopback", "run the scenarios with simulated boards only"),
         ("versus", "tasks by the bench beside other ways to go about them; the bench must pass all"),
         ("grade", "grade the stored bundles of a run again; nothing is run"),
+        ("judge", "ask a judge about the stated answers of a run, and grade them again by what it says"),
+        ("calibrate", "hold the graders, and a judge, against sessions that people have scored"),
         ("report", "the report of a run"),
     ):
         made[name] = commands.add_parser(
@@ -103,7 +111,7 @@ _WHO = dict.fromkeys(
 
 
 def _options(made: dict[str, _Parser]) -> None:
-    for name in ("list", "check", "run", "loopback", "versus", "grade"):
+    for name in ("list", "check", "run", "loopback", "versus", "grade", "judge"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
     for name in ("list", "run"):
@@ -122,10 +130,21 @@ def _options(made: dict[str, _Parser]) -> None:
         add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
-    for name in ("run", "loopback", "versus", "grade", "report"):
+    for name in ("run", "loopback", "versus", "grade", "judge", "report"):
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
-    for name in ("grade", "report"):
+    for name in ("judge", "calibrate"):
+        # fmt: off
+        add = made[name].add_argument
+        add("--judge", action=_Once, required=name == "judge", metavar="COMMAND",
+            help="who is asked: a command line, or scripted:FILE (answers by pattern, for tests)")
+        add("--judge-model", action=_Once, metavar="NAME", help="what model that is; kept with each answer")
+        add("--repeats", action=_Once, type=_count, default=1, metavar="K",
+            help="ask K times; the majority counts (default: 1)")
+        # fmt: on
+    told = "a file of scored sessions, or a directory of such (default: those that come along)"
+    made["calibrate"].add_argument("labels", nargs="?", metavar="LABELS", help=told)
+    for name in ("grade", "judge", "report"):
         made[name].add_argument("run", metavar="RUN", help="the run: a path, a name under --out, or `latest`")
 
 
@@ -163,9 +182,10 @@ def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     try:
         values = parse(words)
-        from harness import commands
+        from harness import commands, judge_commands
 
-        code: int = getattr(commands, f"do_{values.command}")(values, words)
+        module = judge_commands if values.command in ("judge", "calibrate") else commands
+        code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()
         return code
     except LabdError as error:

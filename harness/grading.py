@@ -30,7 +30,7 @@ def judge(directory: Path) -> Verdict:
     why = f"{policy.cause}: {trial.get('detail') or policy.meaning}"
     if not policy.valid:
         return Verdict(name, policy.verdict or "harness_error", why)
-    found = _ask(name, directory)
+    found = by_grader(name, directory)
     if policy.cause == "completed" or (policy.verdict is None and found.verdict == "pass"):
         return found
     if policy.verdict is None:
@@ -119,7 +119,8 @@ def _changed(directory: Path, trial: dict[str, Any]) -> str:
     return ""
 
 
-def _ask(name: str, directory: Path) -> Verdict:
+def by_grader(name: str, directory: Path) -> Verdict:
+    """What the grader of that name finds in a bundle; one that raises is an error of the harness."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         return Verdict("none", "harness_error", f"{name!r} is no grader's name")
     try:
