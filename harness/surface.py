@@ -52,15 +52,18 @@ def take(ask: Ask, program: str = "labd") -> dict[str, Any]:
         table = json.loads(out)["operations"]
     except (ValueError, KeyError, TypeError) as error:
         raise LabdError(f"{program} commands --json gave no table (exit {code}): {err.strip()[:200]}") from error
+    code, top, err = ask([program, "--help"])
+    if code != 0:  # and so would every other page, each as late
+        raise LabdError(f"{program} --help gave nothing (exit {code}): {err.strip()[:200]}")
     paths = list(dict.fromkeys(place for entry in table for place in (entry["path"].split(" ")[0], entry["path"])))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        pages = list(pool.map(lambda path: ask([program, *path.split(), "--help"])[1], ["", *paths]))
+        pages = list(pool.map(lambda path: ask([program, *path.split(), "--help"])[1], paths))
     told = {
         "program": program,
         "version": ask([program, "--version"])[1].strip(),
         "commands": [_command(entry) for entry in table],
-        "globals": _globals(pages[0]),
-        "help": dict(zip(["", *paths], pages, strict=True)),
+        "globals": _globals(top),
+        "help": {"": top} | dict(zip(paths, pages, strict=True)),
     }
     return told | {"sha256": files.digest(files.canonical(told))}
 

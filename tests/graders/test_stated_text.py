@@ -22,7 +22,7 @@ def told(text):
          ["labd serial watch pico", "labd serial log pico --since 〈seq〉"]),
         ("```sh\n$ labd config show && labd serial watch pico | head  # look\n```",
          ["labd config show", "labd serial watch pico", "head"]),
-        ("```\nlabd serial log pico \\\n  --since <seq> --tail 5\n```", ["labd serial log pico --since 〈seq〉 --tail 5"]),
+        ("```\nlabd serial log pico \\\n  --since <n> --tail 5\n```", ["labd serial log pico --since 〈n〉 --tail 5"]),
         ('```\ncp k "$(labd netboot tftp-root pico)/k"\n```', ["labd netboot tftp-root pico", "cp k $SUBSTITUTED/k"]),
         ("1. labd serial watch pico\n2) **labd flash pico**", ["labd serial watch pico", "labd flash pico"]),
         ("| 1 | `labd power-cycle pico` |", ["labd power-cycle pico"]),
@@ -34,7 +34,8 @@ def told(text):
         ("Instead of `labd flash pico`, type `labd netboot start pico`.", ["labd netboot start pico"]),
         ("It isn't captured until you run `labd serial watch pico`.", ["labd serial watch pico"]),
         ("Not up? If it is not up, run `labd serial watch pico`.", ["labd serial watch pico"]),
-        ("There are no such commands as:\n```\nlabd flash\n```\nUse:\n```\nlabd config show\n```", ["labd config show"]),
+        ("There are no such commands as:\n```\nlabd flash\n```\nUse:\n```\nlabd config show\n```",
+         ["labd config show"]),
     ],
 )  # fmt: skip
 def test_what_an_answer_recommends(text, found):
@@ -42,7 +43,9 @@ def test_what_an_answer_recommends(text, found):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(st.sampled_from(list("`~$<>|()\\\n'\"#.,: ") + ["labd ", "serial ", "no ", "```\n"]), max_size=300))
+@given(
+    st.lists(st.sampled_from([*"`~$<>|()\\\n'\"#.,: ", "labd ", "serial ", "no ", "```\n"]), max_size=300).map("".join)
+)
 def test_any_text_is_read_without_a_traceback(text):
     statements(text, "labd", NOUNS)
 

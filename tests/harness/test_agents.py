@@ -38,10 +38,10 @@ def ran(bench: Bench) -> list[str]:
 
 
 def test_agents_are_found_by_their_files_and_groups_by_name() -> None:
-    assert agents.names()[:6] == ["reference", *agents.CONTROLS]
+    assert agents.names()[:7] == ["reference", *agents.CONTROLS]
     assert [agent.name for agent in agents.select(["controls"])] == list(agents.CONTROLS)
     assert [agent.name for agent in agents.select(["all", "noop"])] == ["reference", *agents.CONTROLS]
-    assert [agent.control for agent in agents.select(["all"])] == [False] + [True] * 5
+    assert [agent.control for agent in agents.select(["all"])] == [False] + [True] * 6
     with pytest.raises(NotFound) as error:
         agents.select(["no-op"])
     assert "noop" in error.value.near

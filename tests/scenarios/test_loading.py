@@ -53,7 +53,7 @@ def problems(path):
 
 def test_a_right_file_becomes_a_scenario(write):
     one = load(write(GOOD))
-    assert (one.id, one.tier, one.lane, one.executable, one.core) == ("X1", "t1", "config", True, False)
+    assert (one.id, one.tier, one.lane, one.core) == ("X1", "t1", "config", False)
     assert one.conditions == ("cold", "warm", "preloaded")
     assert [trap.central for trap in one.traps] == [False, True]
     assert [step.stated for step in one.reference] == [False, False, True, False]
@@ -119,7 +119,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(write):
         ("equals = 9600", "equal = 9600", "grader.assert[0].equal: unknown key; did you mean equals?"),
         ('"labd target add {nonce}"', '"labd target \'add"', "reference[0]: cannot be split into words"),
         ('"labd target add {nonce}"', '""', "reference[0]: an empty line"),
-        ('printed_success = "done"', "", "controls.printed_success: missing, and the scenario is executable"),
+        ('printed_success = "done"', "", "controls.printed_success: missing, and each control has to fail"),
         ("hand_edit =", "hand_edits =", "controls.hand_edits: unknown key"),
         ('id = "X1"', 'id = "X2"', "id: 'X2' does not fit the file's name 'x1.toml'"),
         ('goal =', 'seed = "labs/none.toml"\ngoal =', "seed: no file 'labs/none.toml'"),

@@ -1,4 +1,4 @@
-"""Every executable scenario for real: its reference passes, and each of its five controls is caught.
+"""Every scenario for real: its reference passes, and each of its five controls is caught.
 
 A scenario whose control passes is broken: it would let a lie, or a way around the tool, count as work.
 """
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from harness.agents import CONTROLS
+from harness.agents import CONTROLS, find
 from harness.scenario import load_all
 
 #: Mostly waiting for boards: more trials at once than there are processors.
@@ -38,8 +38,8 @@ def verdicts(directory):
 def test_every_reference_passes_and_every_control_is_caught(report):
     directory, ran = report
     found = verdicts(directory)
-    wanted = {(one.id, "reference"): "pass" for one in load_all() if one.executable}
-    wanted |= {(one.id, agent): "fail" for one in load_all() if one.executable for agent in CONTROLS}
+    wanted = {(one.id, "reference"): "pass" for one in load_all()}
+    wanted |= {(one.id, name): "fail" for one in load_all() for name in CONTROLS if find(name).plays(one)}
     wrong = {key: (verdict["verdict"], verdict["reason"]) for key, verdict in found.items()
              if verdict["verdict"] != wanted[key]}  # fmt: skip
     assert wrong == {}

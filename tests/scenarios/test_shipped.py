@@ -11,7 +11,7 @@ from loopback.dutfile import load as load_dut
 
 ALL = load_all()
 VALUES = {"nonce": "0a1b2c3d4e", "lab": "/sand/lab.toml", "home": "/sand/home", "device": "/dev/ttyUSB0"}
-EXECUTABLE = [one for one in ALL if one.executable]
+RUN = [one for one in ALL if one.lane != "stated"]
 LOOPBACK = [one for one in ALL if one.lane == "loopback"]
 
 
@@ -22,15 +22,21 @@ def by_id(one):
 TASKS = ["T-ASYNC", "T-DROP", "T-PRE", "T-SCROLL", "T-TIMER"]
 
 
-def test_the_whole_catalogue_of_the_config_and_serial_parts_is_there():
-    assert [one.id for one in ALL] == [f"C{n}" for n in range(1, 9)] + [f"S{n}" for n in range(1, 12)] + TASKS
-    assert [one.id for one in ALL if one.core] == ["C1", "C3", "C7", "S11"]
+CORE = ["C1", "C3", "C7", "M2", "R1", "R2", "R3", "R4", "S11"]
 
 
-def test_what_is_executable_now_and_where():
+def test_the_whole_catalogue_is_there_and_the_core_set_comes_first():
+    counts = {"C": 8, "M": 5, "R": 10, "S": 11}
+    known = {f"{kind}{n}" for kind, count in counts.items() for n in range(1, count + 1)} | set(TASKS)
+    assert {one.id for one in ALL} == known
+    assert [one.id for one in ALL if one.core] == CORE == [one.id for one in ALL][: len(CORE)]
+
+
+def test_what_runs_where():
     lanes = {one.id: one.lane for one in ALL}
-    assert [name for name, lane in lanes.items() if lane == "config"] == [f"C{n}" for n in range(1, 9)] + ["S1"]
-    assert [name for name, lane in lanes.items() if lane == "loopback"] == [f"S{n}" for n in range(2, 12)] + TASKS
+    config, loopback = ({name for name in lanes if lanes[name] == lane} for lane in ("config", "loopback"))
+    assert config == {*(f"C{n}" for n in range(1, 9)), "S1"}
+    assert loopback == {*(f"S{n}" for n in range(2, 12)), *TASKS}
     assert [one.id for one in ALL if one.task is not None] == TASKS
 
 
@@ -39,15 +45,16 @@ def test_the_goal_is_in_a_users_words(one):
     assert lint(one) == []
 
 
-@pytest.mark.parametrize("one", EXECUTABLE, ids=by_id)
+@pytest.mark.parametrize("one", ALL, ids=by_id)
 def test_every_control_has_something_to_do(one):
     for name in CONTROL_NAMES:
-        assert (name in ("noop", "printed-success")) == (one.control(name) == ())
+        silent = ("noop", "printed-success", "hand-edit" if one.lane == "stated" else "invented")
+        assert (name in silent) == (one.control(name) == ())
     assert one.controls is not None
     assert one.controls.printed_success.strip()
 
 
-@pytest.mark.parametrize("one", EXECUTABLE, ids=by_id)
+@pytest.mark.parametrize("one", RUN, ids=by_id)
 def test_no_canned_answer_knows_the_facts_of_a_trial(one):
     """The nonce is in the seed or on the board, and a control that prints a success does not have it."""
     placed = (one.seed_text({}) or "") + "".join(one.files({}).values()) + one.goal + repr(one.outside)
@@ -86,7 +93,8 @@ def test_every_board_is_a_right_dut_file_and_is_in_the_lab(one, tmp_path):
 def test_every_fixture_is_used():
     used = {one.seed for one in ALL} | {name for one in LOOPBACK for name in one.loopback.files.values()}
     used |= {one.outside.file for one in LOOPBACK if one.outside}
-    there = {str(path.relative_to(fixtures_dir())) for path in fixtures_dir().glob("*/*.toml")}
+    there = {str(path.relative_to(fixtures_dir())) for kind in ("labs", "duts")
+             for path in fixtures_dir().glob(f"{kind}/*.toml")}  # fmt: skip
     assert there - used == set()
 
 
