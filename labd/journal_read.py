@@ -29,10 +29,11 @@ class Line:
 
     `offset` is that of its first byte, `length` its size without the newline, `wall_ns` and `mono_ns` are those of
     its first byte. `partial`: no newline has come yet. `gap`: bytes inside or just before it could not be stored, or
-    are not there any more, or what was received before and after an interruption stands in it.
+    are not there any more, or what was received before and after an interruption stands in it; `seams` are those
+    interruptions, as far as somebody looked for them.
     """
 
-    __slots__ = ("gap", "length", "mono_ns", "offset", "partial", "raw", "seq", "skipped", "wall_ns")
+    __slots__ = ("gap", "length", "mono_ns", "offset", "partial", "raw", "seams", "seq", "skipped", "wall_ns")
 
     def __init__(
         self, seq: int, offset: int, raw: bytes, length: int, wall_ns: int, mono_ns: int, partial: bool, gap: bool
@@ -46,6 +47,7 @@ class Line:
         self.partial = partial
         self.gap = gap
         self.skipped = length - len(raw) if length > LINE_MAX else 0
+        self.seams: tuple[Seam, ...] = ()
 
     @property
     def end(self) -> int:

@@ -16,18 +16,28 @@ _STARTS = tuple(b'{"kind":"' + kind + b'"' for kind in _KINDS)
 
 
 class Seam:
-    """An interruption: at the offset `rx`, or somewhere behind `since` where that is less. `lost`: bytes known lost."""
+    """An interruption: at the offset `rx`, or somewhere behind `since` where that is less. `lost`: bytes known lost.
 
-    __slots__ = ("lost", "rx", "since")
+    `raw` is the event as it is stored. `wall_ns`: when what stands behind it came, once somebody looked; else 0.
+    """
 
-    def __init__(self, rx: int, since: int, lost: int) -> None:
+    __slots__ = ("lost", "raw", "rx", "since", "wall_ns")
+
+    def __init__(self, rx: int, since: int, lost: int, raw: bytes = b"") -> None:
         self.rx = rx
         self.since = since
         self.lost = lost
+        self.raw = raw
+        self.wall_ns = 0
+
+    @property
+    def placed(self) -> bool:
+        """Whether its very place is known."""
+        return self.since == self.rx
 
     def within(self, offset: int, end: int) -> bool:
         """Whether it lies inside the bytes `offset` to `end`, with bytes of them before it and behind it."""
-        return offset < self.rx < end if self.since == self.rx else self.since < end and offset < self.rx
+        return offset < self.rx < end if self.placed else self.since < end and offset < self.rx
 
 
 def rx_of(raw: bytes) -> int:
@@ -60,16 +70,16 @@ def _found(block: bytes, stop: int) -> Iterator[int]:
 def _seam(raw: bytes) -> Seam | None:
     rx = rx_of(raw)
     if raw.startswith(_STARTS[0]):
-        return None if b'"why":' in raw else Seam(rx, rx, 0)  # with a reason: only its settings changed
+        return None if b'"why":' in raw else Seam(rx, rx, 0, raw)  # with a reason: only its settings changed
     if raw.startswith(_STARTS[1]):
-        return Seam(rx, rx, 0)
+        return Seam(rx, rx, 0, raw)
     if raw.startswith(_STARTS[2]):
         if b'"count":' not in raw:
             return None  # notes of ours, no byte of the target's
         since = _number(raw, b'"since_rx":') if b'"since_rx":' in raw else rx
-        return Seam(rx, min(since, rx), _number(raw, b'"count":') if b'"offset":' in raw else 0)
+        return Seam(rx, min(since, rx), _number(raw, b'"count":') if b'"offset":' in raw else 0, raw)
     lost = _number(raw, b'"lost":')
-    return Seam(rx, rx, lost) if lost else None
+    return Seam(rx, rx, lost, raw) if lost else None
 
 
 def _number(raw: bytes, name: bytes) -> int:

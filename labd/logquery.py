@@ -256,7 +256,7 @@ class Query:
             self.shown_before.remember(line.seq, line.length)
 
     def flagged(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """The lines, those with an interruption inside marked as such."""
+        """The lines, those with an interruption inside marked as such, and told which."""
         seams: list[Seam] | None = None
         at = 0
         for line in lines:
@@ -271,8 +271,16 @@ class Query:
             for seam in seams[at:]:
                 if seam.since >= line.end:
                     break
-                line.gap = line.gap or seam.within(line.offset, line.end)
+                if seam.within(line.offset, line.end):
+                    line.gap, line.seams = True, (*line.seams, self._timed(seam))
             yield line
+
+    def _timed(self, seam: Seam) -> Seam:
+        """With the time at which it went on."""
+        if not seam.wall_ns:
+            after = self.reader.record_at(seam.rx)
+            seam.wall_ns = after.wall_ns if after is not None else 0
+        return seam
 
     def _lines(self) -> Iterator[Line]:
         facts = self.facts

@@ -2,6 +2,10 @@
 
 A line: `[2026-11-29T10:15:00.123Z] #1840 text`, with `*` behind the number while the line is unfinished. Its time is
 that of its first byte, in UTC. An event has no number: `[2026-11-29T10:15:00.123Z] -- tx "boot\\r"`.
+
+Where a line was interrupted, what stands before and behind the gap is shown in two lines of the same number, each with
+its own time, and between them, without time and number, `--- gap 1.2 s: unplugged ---`. A gap whose place is not known
+better stands behind the last line that it can be in.
 """
 
 import time
@@ -11,7 +15,10 @@ from labd.view import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+    from labd.journal_seams import Seam
 
 _DIM, _CYAN, _YELLOW, _OFF = "\x1b[2m", "\x1b[36m", "\x1b[33m", "\x1b[0m"
 _second: tuple[int, str] = (-1, "")
@@ -53,7 +60,13 @@ def _whole_characters(raw: bytes) -> bytes:
 
 
 def as_text(item: "Line | Event", *, color: bool = False, encoding: str = "utf-8") -> str:
-    """One line of the answer, without a newline."""
+    """One line of the answer, without a newline; several where there is a gap in it."""
+    if isinstance(item, Line) and item.gap:
+        return "\n".join(_with_gaps(item, color, encoding))
+    return _one_line(item, color, encoding)
+
+
+def _one_line(item: "Line | Event", color: bool, encoding: str) -> str:
     when = f"[{stamp(item.wall_ns)}]"
     if isinstance(item, Event):
         said = event_text(item)
@@ -63,6 +76,62 @@ def as_text(item: "Line | Event", *, color: bool = False, encoding: str = "utf-8
     if color:
         when, number = f"{_DIM}{when}{_OFF}", f"{_CYAN}{number}{_OFF}"
     return f"{when} {number} {text}" if text else f"{when} {number}"
+
+
+def _with_gaps(line: Line, color: bool, encoding: str) -> "Iterator[str]":
+    """The pieces of a line and the gaps between them. One that no event tells of may be before the line."""
+
+    def gap(said: str) -> str:
+        return f"{_YELLOW}--- {said} ---{_OFF}" if color else f"--- {said} ---"
+
+    if not line.seams:
+        yield gap("gap: bytes are missing here, or in the next line")
+    begin, wall_ns = line.offset, line.wall_ns
+    for seam in line.seams:
+        if seam.placed:
+            piece = _piece(line, begin, seam.rx, wall_ns)
+            yield _one_line(piece, color, encoding)
+            yield gap(gap_text(seam))
+            begin, wall_ns = seam.rx, seam.wall_ns or line.wall_ns
+    yield _one_line(_piece(line, begin, line.offset + line.length, wall_ns), color, encoding)
+    for seam in line.seams:
+        if not seam.placed and line.offset < seam.rx <= line.end:
+            yield gap(gap_text(seam))
+
+
+def _piece(line: Line, begin: int, end: int, wall_ns: int) -> Line:
+    """What stands in a line between two offsets, as a line of the same number."""
+    known = line.offset + line.skipped
+    raw = line.raw[max(0, begin - known) : max(0, end - known)]
+    partial = line.partial and end == line.offset + line.length
+    piece = Line(line.seq, begin, raw, end - begin, wall_ns, line.mono_ns, partial, False)
+    piece.skipped = max(0, min(known, end) - begin)
+    return piece
+
+
+def gap_text(seam: "Seam") -> str:
+    """How long an interruption was and what caused it: `gap 1.2 s: unplugged`, as far as its event tells."""
+    import json
+
+    try:
+        fields = json.loads(seam.raw)
+    except ValueError:
+        return "gap"
+    if fields["kind"] == "reopened":
+        ms, cause = fields.get("gap_ms"), str(fields.get("cause") or "the port went down")
+        return f"gap {_duration(ms)}: {plain(cause.encode())}" if ms is not None else f"gap: {plain(cause.encode())}"
+    if fields["kind"] == "open":
+        return "gap: it was not captured in between"
+    lost = fields.get("count") or fields.get("lost")
+    where = "in these lines" if not seam.placed else "here"
+    if fields["kind"] == "repaired":
+        return f"gap: {lost} bytes lost {where}, in a crash or a power cut"
+    why = fields.get("cause") or (f"overrun in the {fields['where']}" if fields.get("where") else "overrun")
+    return f"gap: {lost} bytes lost {where}: {plain(str(why).encode())}"
+
+
+def _duration(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s" if ms < 120_000 else f"{ms / 60_000:.0f} min"
 
 
 def as_data(item: "Line | Event", *, encoding: str = "utf-8") -> "dict[str, Any]":

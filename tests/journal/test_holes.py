@@ -12,6 +12,7 @@ import pytest
 from labd import logquery
 from labd.journal_format import RECORD_SIZE, bases, idx_path, raw_path
 from labd.journal_read import Reader
+from labd.logtext import stamp
 from tests.journal.parts import Board
 from tests.journal.test_logquery import ask, told
 
@@ -242,3 +243,75 @@ def test_while_nothing_can_be_stored_every_answer_says_so(tmp_path: Path) -> Non
         assert (
             last == "bytes are missing: the journal of pico.console can't be written just now (No space left: 9 bytes)"
         )
+
+
+def test_a_gap_in_a_line_is_shown_in_its_place(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    board.journal.event("open", device="x")
+    board.says(b"up\r\nlogin: ")
+    board.journal.event("lost", why="unplugged")
+    board.journal.event("reopened", gap_ms=1234, cause="unplugged", rx=board.journal.rx_end)
+    board.says(b"back\r\n")
+    board.says(b"wait ")
+    board.journal.event("overrun", where="uart", count=7, since_rx=board.journal.rx_end - 2)
+    board.says(b"now")
+
+    def shown(**how: Any) -> list[str]:
+        items = [item for item in logquery.query(board.directory, **how) if isinstance(item, logquery.Line)]
+        text = "\n".join(logquery.as_text(item) for item in items)
+        return [row.split("] ", 1)[1] if row.startswith("[") else row for row in text.split("\n")]
+
+    gap = ["#2 login: ", "--- gap 1.2 s: unplugged ---", "#2 back"]
+    unplaced = ["#3* wait now", "--- gap: 7 bytes lost in these lines: overrun in the uart ---"]
+    assert shown() == ["#1 up", *gap, *unplaced]
+    assert shown(grep="login") == gap and shown(grep="back") == gap
+    rounds = iter([True, False])
+    assert shown(tail=3, follow=True, wait=lambda directory, seconds: next(rounds)) == ["#1 up", *gap, *unplaced]
+
+
+def test_the_piece_behind_a_gap_has_the_time_it_came_at(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    board.says(b"befo")
+    board.journal.event("open", device="x")
+    board.says(b"after\n")
+    (line,) = logquery.query(board.directory)
+    assert isinstance(line, logquery.Line)
+    first, gap, second = logquery.as_text(line).split("\n")
+    assert gap == "--- gap: it was not captured in between ---"
+    came = Reader(board.directory).record_at(4)
+    assert came is not None and came.wall_ns > line.wall_ns
+    assert first == f"[{stamp(line.wall_ns)}] #1 befo" and second == f"[{stamp(came.wall_ns)}] #1 after"
+    assert logquery.as_text(line, color=True).count("\x1b[33m---") == 1
+
+
+def test_followed_lines_show_a_gap_that_comes_later(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    board.says(b"login: ")
+    turns = iter([True, False])
+
+    def wait(directory: str, seconds: float) -> bool:
+        board.journal.event("reopened", gap_ms=40, cause="hang-up")
+        board.says(b"again\n")
+        return next(turns)
+
+    items = [
+        item for item in logquery.query(board.directory, follow=True, wait=wait) if isinstance(item, logquery.Line)
+    ]
+    assert "#1 login: \n--- gap 40 ms: hang-up ---\n[" in logquery.as_text(items[1])
+
+
+def test_a_gap_that_no_event_tells_of_stands_before_its_line() -> None:
+    line = logquery.Line(4, 100, b"torn", 4, 0, 0, False, True)
+    assert logquery.as_text(line).startswith("--- gap: bytes are missing here, or in the next line ---\n[")
+
+
+def test_gaps_in_the_unshown_part_of_a_long_line(tmp_path: Path) -> None:
+    board = Board(tmp_path)
+    board.says(b"a" * 1000)
+    board.journal.event("reopened", gap_ms=1, cause="x")
+    board.says(b"b" * 100_000 + b"\n")
+    (line,) = logquery.query(board.directory)
+    assert isinstance(line, logquery.Line)
+    first, _, second = logquery.as_text(line).split("\n")
+    assert first.endswith("#1 [the end of 1000 bytes; --raw has all] ")
+    assert "#1 [the end of 100000 bytes; --raw has all] bbbb" in second
