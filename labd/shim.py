@@ -50,8 +50,7 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
         decided |= {"policy": level}
         call.level = level
         policy.check(op, level, who, need)
-        if op.effect == "actuate":
-            _not_claimed(args, call)
+        _not_claimed(op, args, call)
     except LabdError as error:
         decided["decision"] = "refused" if error.name in ("refused", "busy") else "invalid"
         passage.start(**decided)
@@ -110,13 +109,19 @@ def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, 
     return sources, [line["device"] for line in lines if wanted in (None, line["name"])]
 
 
-def _not_claimed(args: Args, call: Call) -> None:
-    """Raise Busy if somebody else has claimed the target that the call would act on."""
+def _not_claimed(op: Operation, args: Args, call: Call) -> None:
+    """Raise Busy if somebody else has claimed the target that the call would act on or configure.
+
+    What acts means the lab's only target where it names none; what configures a target always names it.
+    """
+    effect = op.effect_of(args)
+    if effect not in ("actuate", "config") or op.path[0] in ("claim", "release"):  # those two judge for themselves
+        return
     from labd import claims
 
     target = named_target(args)
     try:
-        if target is None and len(call.lab().targets) == 1:
+        if target is None and effect == "actuate" and len(call.lab().targets) == 1:
             target = next(iter(call.lab().targets))
     except LabdError:
         return  # no lab, or a broken one: the handler says so

@@ -192,27 +192,18 @@ def require_any(found: Wish, fields: Mapping[str, Field], without: tuple[str, ..
 
 
 def edit(call: Call, change: Callable[[dict[str, Any]], Iterable[Change]]) -> None:
-    """Make the edit on this call's lab, put its digests into the record, tell of a new file.
-
-    Raises Busy where it would change a target that somebody else has claimed.
-    """
+    """Make the edit on this call's lab, put its digests into the record, tell of a new file."""
     import threading
 
-    from labd import claims, lab
+    from labd import lab
     from labd.lab.model import in_lab
-
-    def unclaimed(data: dict[str, Any]) -> list[Change]:
-        changes = list(change(data))
-        for target in {str(made.path[1]) for made in changes if made.path[0] == "targets"}:
-            claims.check(call.env, call.lab_path, target)
-        return changes
 
     told = f"still editing {call.lab_path}: it is large, or somebody else is editing it"
     patience = threading.Timer(PATIENCE_S, call.note, (told,))
     patience.daemon = True
     patience.start()
     try:
-        done = lab.edit(call.lab_path, unclaimed, call.env)
+        done = lab.edit(call.lab_path, change, call.env)
     except LabdError as error:
         error.hint = in_lab(error.hint, call.lab_words())
         raise

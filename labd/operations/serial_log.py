@@ -129,8 +129,8 @@ SERIAL_LOG = Operation(
     "a selector it shows the last 200 lines. Each line has a number that never changes; * marks the one that is still "
     "unfinished. To poll, remember the last number and ask for what came --since. No line is ever lost that way, but "
     "one that was shown unfinished may be repeated until you ask with a higher number; a note then gives the exact "
-    "cursor, like next: --since 1840+17 (17 bytes of line 1840 were seen). A line that was interrupted is shown in pieces of "
-    "one number, with --- gap 1.2 s: unplugged --- between them (in JSON it is one line with gap true).",
+    "cursor, like next: --since 1840+17 (17 bytes of line 1840 were seen). A line that was interrupted is shown in "
+    "pieces of one number, with --- gap 1.2 s: unplugged --- between them (in JSON it is one line with gap true).",
     examples=(
         ("labd serial log pico --tail 50", "the last 50 lines"),
         ("labd serial log pico --since 1840", "only what is new after line 1840"),

@@ -19,10 +19,18 @@ def test_a_claimed_board_can_be_looked_at_by_all_and_acted_on_by_one(board: Benc
     assert "dut is claimed by ann until" in refused and "(bisecting a boot hang); nothing was done" in refused
     board("serial", "watch", "dut", env=ANN)
     assert "claimed by ann until" in board.out("serial", "show", "dut", env=BOB)
-    acts = ("send dut x", "run dut x", "reset dut", "stop dut", "trigger add dut a b", "break dut")
+    acts = (
+        "lines dut --rts on",
+        "send dut x",
+        "run dut x",
+        "reset dut",
+        "stop dut",
+        "trigger add dut a b",
+        "break dut",
+    )
     for act in acts:
         assert b"claimed by ann" in board("serial", *act.split(), check=6, env=BOB).stderr
-    for look in (("serial", "log", "dut"), ("serial", "show", "dut"), ("target", "show", "dut"),
+    for look in (("serial", "log", "dut"), ("claim", "list"), ("serial", "show", "dut"), ("target", "show", "dut"),
                  ("serial", "expect", "dut", "login:", "--since", "0")):  # fmt: skip
         board(*look, env=BOB)
     assert board("release", "dut", check=6, env=BOB).stdout == b""
@@ -40,6 +48,9 @@ def test_the_configuration_of_a_claimed_board_is_changed_by_one_and_its_claim_go
                  ("power", "set", "-t", "dut", "--cycle-cmd", "true")):  # fmt: skip
         refused = board(*edit, check=6, env=BOB).stderr.decode()
         assert "dut is claimed by ann until" in refused and "labd claim dut --take" in refused
+        start, end = board.records()[-2:]
+        assert (start["rec"], start["effect"], start["decision"]) == ("start", "config", "refused")
+        assert (end["code"], end["lab_after"]) == (6, None)
     assert board.lab.read_bytes() == lab
     board("target", "set", "other", "--description", "x", env=BOB)
     board("serial", "watch", "dut", env=ANN)
