@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from harness import model_command
 from labd.errors import LabdError, Usage, nearest
 
 DESCRIPTION = "The exam of the lab bench: run scenarios through the real labd, keep the evidence, grade it, report."
@@ -54,6 +55,7 @@ EXAMPLES = {
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
+    "model": model_command.EXAMPLES,
 }
 
 
@@ -95,6 +97,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("judge", "ask a judge about the stated answers of a run, and grade them again by what it says"),
         ("calibrate", "hold the graders, and a judge, against sessions that people have scored"),
         ("report", "the report of a run"),
+        ("model", model_command.HELP),
     ):
         made[name] = commands.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", parents=[shared],
@@ -102,6 +105,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
             allow_abbrev=False,
         )  # fmt: skip
     _options(made)
+    model_command.options(made["model"])
     return top, made
 
 
@@ -184,7 +188,8 @@ def main(words: Sequence[str] | None = None) -> int:
         values = parse(words)
         from harness import commands, judge_commands
 
-        module = judge_commands if values.command in ("judge", "calibrate") else commands
+        owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command}
+        module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()
         return code

@@ -1,7 +1,7 @@
 """How a scripted agent plays its lines: in order, with what earlier lines gave it; its answer is the last output."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness.bench import Bench, GaveUp
 from harness.scenario import Step, fill
@@ -33,10 +33,15 @@ def play(bench: Bench, steps: Iterable[Step]) -> str:
 
 
 def say(bench: Bench, steps: Iterable[Step]) -> str:
-    """The lines as the answer of somebody who only says what to run: explanations as text, commands in code blocks."""
+    """The lines as the answer of somebody who only says what to run."""
+    return stated(steps, bench.values)
+
+
+def stated(steps: Iterable[Step], values: Mapping[str, str]) -> str:
+    """The lines as text: explanations as they are, commands in code blocks."""
     parts: list[tuple[bool, list[str]]] = []
     for step in steps:
-        text = fill(step.run, bench.values).strip()
+        text = fill(step.run, values).strip()
         if parts and not step.prose and not parts[-1][0]:
             parts[-1][1].append(text)
         else:
