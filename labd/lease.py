@@ -20,6 +20,9 @@ from labd.errors import Busy
 Key = tuple[str, str, str]
 """The lab file's real path, the target, the interface."""
 
+INTERACTIVE = "an interactive session"
+"""What a lease is held for by somebody who types at a terminal."""
+
 _REMEMBERED = 200
 
 

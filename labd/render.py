@@ -152,8 +152,11 @@ def operation_help(op: Operation, width: int) -> str:
 
 
 def _effect(op: Operation) -> str:
-    flags = [param.flags[-1] for param in op.params if param.name in op.acting and param.flags]
-    return f"{op.effect}, but actuate with {' or '.join(flags)}" if flags else op.effect
+    for effect, names in (("actuate", op.acting), ("observe", op.looking)):
+        flags = [param.flags[-1] for param in op.params if param.name in names and param.flags]
+        if flags:
+            return f"{op.effect}, but {effect} with {' or '.join(flags)}"
+    return op.effect
 
 
 def usage_line(op: Operation) -> str:

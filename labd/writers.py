@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from labd.errors import Busy, Unreachable
-from labd.lease import Key, Lease, Leases
+from labd.lease import INTERACTIVE, Key, Lease, Leases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,8 +92,10 @@ class Writers:
         def may_go_on() -> None:
             self.leases.admit(key, who, lease)
 
+        held = self.leases.holder(key)
+        typed = held is not None and held.what == INTERACTIVE and held.who.get("pid") == who.get("pid")
         sent = await channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s,
-                                  line_pace_ms=line_pace_ms, may_go_on=may_go_on)  # fmt: skip
+                                  line_pace_ms=line_pace_ms, may_go_on=may_go_on, typed=typed)  # fmt: skip
         return {**sent, "seq": seq}
 
     async def break_(

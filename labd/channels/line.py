@@ -18,6 +18,7 @@ from labd.channels.netport import open_net
 from labd.channels.opening import close_in_thread, open_in_thread
 from labd.channels.port import Port, Settings, change_settings, open_port
 from labd.channels.portmodel import NETWORK
+from labd.channels.typed import Typed
 from labd.errors import LabdError, Unreachable
 from labd.platform import current
 
@@ -75,6 +76,7 @@ class Line:
         self.journal: LineJournal | None = None
         self.sending = trio.StrictFIFOLock()
         self.wires = trio.StrictFIFOLock()
+        self.typed = Typed(self)
         self.sent = 0
         self.opens = adopted.opens if adopted else 0
         self.suspects: list[dict[str, Any]] = []
@@ -105,6 +107,7 @@ class Line:
             with self._scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._sync_now_and_then)
+                    nursery.start_soon(self.typed.tell_in_time)
                     await self._live()
                     nursery.cancel_scope.cancel()
         finally:
@@ -203,17 +206,20 @@ class Line:
 
     def wake(self) -> None:
         """Tell whoever waits that the journal grew."""
+        self.typed.tell()
         self._unsynced = True
         self.around.on_data(self.name)
 
     def tell(self, kind: str, **fields: Any) -> None:
         """Record an event about this line. Silent before its first open and after its end."""
+        self.typed.tell()
         if self.journal is not None and not self.finished.is_set():
             self.journal.event(kind, **fields)
             self.wake()
 
     def tell_sent(self, data: bytes, **fields: Any) -> None:
         """Record what the port took."""
+        self.typed.tell()
         if self.journal is not None and not self.finished.is_set():
             self.journal.tx(data, **fields)
             self.wake()
@@ -365,6 +371,7 @@ class Line:
         self._outcome = trio.Event()
 
     async def _finish(self) -> None:
+        self.typed.tell()
         journal, self.state = self.journal, "closed"
         if journal is not None and self._leaving:
             await self.around.capturer.leave(journal)

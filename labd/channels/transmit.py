@@ -24,8 +24,10 @@ TX_EVENT_S = 1.0
 class _Record:
     """What one send has had accepted, told to the journal in one `tx` event, or in one a second."""
 
-    def __init__(self, line: "Line", total: int, who: dict[str, Any]) -> None:
+    def __init__(self, line: "Line", total: int, who: dict[str, Any], *, typed: bool = False) -> None:
         self._line = line
+        self._typed = typed
+        self._who = who
         # Bytes that came while a long send went on are an echo of it, though its events are written later.
         self._fields = {"total": total, "who": who, "rx_before": line.rx_end}
         self._data = bytearray()
@@ -51,6 +53,9 @@ class _Record:
         if self._data or more:
             data, self._data = bytes(self._data), bytearray()
             self._since = time.monotonic()
+            if self._typed and not more:
+                self._line.typed.add(data, rx=self._at, who=self._who)
+                return
             self._line.tell_sent(data, accepted=len(data), rx=self._at, **self._fields, **more)
 
 
@@ -63,10 +68,12 @@ async def send(
     timeout_s: float,
     line_pace_ms: float = 0.0,
     may_go_on: Callable[[], None] = lambda: None,
+    typed: bool = False,
 ) -> dict[str, Any]:
     """Send `data`, `pace_ms` after each byte and `line_pace_ms` after each line's end. Waits for its turn on the line.
 
-    `may_go_on()` is asked before each piece of a paced send; what it raises ends the send.
+    `may_go_on()` is asked before each piece of a paced send; what it raises ends the send. `typed`: keys of somebody at
+    a terminal, which are recorded together with those of the same moment (`labd.channels.typed`).
 
     Returns `{interface, bytes, accepted, rx, ms}`: `rx` is the offset of the first byte that can be an answer.
     Raises Unreachable when the port is down or goes down (with how much it took), TimedOut after `timeout_s`.
@@ -82,7 +89,7 @@ async def send(
     try:
         if line.port is not port:
             port = _open_port(line)
-        record = _Record(line, len(data), who)
+        record = _Record(line, len(data), who, typed=typed)
         pieces = _pieces(data, pace_ms / 1000, line_pace_ms / 1000)
         await _write_all(line, port, data, record, pieces, may_go_on, deadline, timeout_s)
     finally:

@@ -108,11 +108,12 @@ class Operation:
     reads, without a final newline; None prints nothing. `examples` are (command line, what it does) pairs that
     must parse. `opaque` says that the trailing words belong to another program and are not checked.
     `missing` says what is not there yet: the words, the help and the checks work, running it is exit 7.
-    `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given.
+    `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given;
+    `looking` names switches that make one which acts an `observe`.
     """
 
-    __slots__ = ("acting", "aliases", "doc", "effect", "examples", "handler", "missing", "opaque", "params", "path",
-                 "stream", "summary", "text", "where")  # fmt: skip
+    __slots__ = ("acting", "aliases", "doc", "effect", "examples", "handler", "looking", "missing", "opaque", "params",
+                 "path", "stream", "summary", "text", "where")  # fmt: skip
 
     def __init__(
         self,
@@ -131,6 +132,7 @@ class Operation:
         opaque: bool = False,
         missing: str = "",
         acting: tuple[str, ...] = (),
+        looking: tuple[str, ...] = (),
     ) -> None:
         assert effect in EFFECTS, effect
         assert where in PLACES, where
@@ -149,9 +151,12 @@ class Operation:
         self.opaque = opaque
         self.missing = missing
         self.acting = acting
+        self.looking = looking
 
     def effect_of(self, args: Args) -> str:
         """What this very call does to the world."""
+        if self.looking and any(args.given(*self.looking).values()):
+            return "observe"
         return "actuate" if self.acting and args.given(*self.acting) else self.effect
 
     @property

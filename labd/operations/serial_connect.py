@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from labd.call import Call
     from labd.lab_client import Lab
     from labd.lab_console import Console
+    from labd.lab_results import Interface
     from labd.operations.model import Args
 
 ESCAPE = "ctrl-]"
@@ -47,9 +48,10 @@ def connect(call: Call, args: Args) -> Answer:
 
 def _shared(call: Call, args: Args, found: Console, line: dict[str, Any], terminal: Any, escape: int | None) -> None:
     from labd.attach import Session
+    from labd.lease import INTERACTIVE
 
-    opened = found.watch()
-    grip = None if args.read_only else found.grip(take=args.take, wait=0, why="an interactive session")
+    opened = (_watched(found) if args.read_only else None) or found.watch()
+    grip = None if args.read_only else found.grip(take=args.take, wait=0, why=INTERACTIVE)
     try:
         session = Session(found, terminal, escape=escape, tail=args.tail, read_only=args.read_only)
         where = opened.node or opened.device
@@ -60,6 +62,12 @@ def _shared(call: Call, args: Args, found: Console, line: dict[str, Any], termin
     finally:
         if grip is not None:
             grip.close()
+
+
+def _watched(found: Console) -> Interface | None:
+    """The console's state where it is being captured, so that only watching does nothing to the board."""
+    state = found.state() if found.lab.daemon_runs else None
+    return state if state is not None and state.state in ("open", "lost") else None
 
 
 def _alone(call: Call, args: Args, bench: Lab, found: Console, line: dict[str, Any], terminal: Any,
@@ -88,6 +96,7 @@ SERIAL_CONNECT = Operation(
     ("serial", "connect"),
     "attach this terminal to the console",
     effect="actuate",
+    looking=("read_only",),
     where="client",
     params=(
         TARGET,
@@ -107,7 +116,7 @@ SERIAL_CONNECT = Operation(
     "sessions may watch, and serial log, expect and triggers work beside it. Keys go out as they are typed, Ctrl-C "
     "too; Ctrl-] then q quits, then ? shows the other commands, then b sends a break, and Ctrl-] twice sends one. "
     "While it is attached nobody else writes to the console unless they take it over; --read-only leaves that to "
-    "others. It says when the port is lost and when it is back. --exclusive is for what must have the port for "
+    "others, and only looks: to start the capture, where none runs, takes what serial watch takes. It says when the port is lost and when it is back. --exclusive is for what must have the port for "
     "itself, a vendor's protocol for instance: nothing is recorded then, and serial watch starts the capture again.",
     examples=(
         ("labd serial connect pico", "an interactive session"),

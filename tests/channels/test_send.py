@@ -158,3 +158,42 @@ async def test_xoff_from_the_board_does_not_stop_us_unless_the_lab_says_so(rig: 
     await rig.until(lambda: rig.rx() == b"\x13", "the XOFF in the journal")
     await rig.channel.send("console", b"go on", timeout_s=5)
     assert await board.hear(5) == b"go on"
+
+
+@with_rig
+async def test_keys_of_a_moment_are_recorded_in_one_event_and_sent_at_once(rig: Rig) -> None:
+    board = rig.board()
+    await rig.watch()
+    for key in b"\x1b[A":
+        await rig.channel.send("console", bytes([key]), who={"pid": 7}, typed=True)
+    assert await board.hear(3) == b"\x1b[A"  # they went out while nothing is written of them yet
+    await rig.until(lambda: rig.events(kind="tx"), "the record, with nothing else to bring it forth")
+    [event] = rig.events(kind="tx")
+    assert (event["data"], event["accepted"], event["total"], event["who"]) == ("\x1b[A", 3, 3, {"pid": 7})
+
+
+@with_rig
+async def test_typed_keys_are_recorded_at_a_line_end_before_their_echo_and_before_what_others_send(rig: Rig) -> None:
+    board = rig.board()
+    await rig.watch()
+
+    async def key(data: bytes, pid: int = 7) -> None:
+        await rig.channel.send("console", data, who={"pid": pid}, typed=True)
+
+    def told() -> list[tuple[str, int]]:
+        return [(event["data"], event["rx"]) for event in rig.events(kind="tx")]
+
+    await key(b"l")
+    await key(b"s\r")
+    assert told() == [("ls\r", 0)]
+    await key(b"a")
+    board.say(b"a")  # the echo: whoever is woken by it must find what was sent
+    await rig.until(lambda: rig.rx() == b"a" and len(told()) == 2, "the echo")
+    assert told()[1] == ("a", 0)
+    await key(b"b")
+    await key(b"c", pid=8)
+    await rig.channel.send("console", b"whole", who={"pid": 9})
+    assert told()[2:] == [("b", 1), ("c", 1), ("whole", 1)]
+    await key(b"d")
+    await rig.channel.stop(None)
+    assert told()[5:] == [("d", 1)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import termios
+import tty
 from collections.abc import Iterator
 from typing import Any
 
@@ -175,6 +177,27 @@ def test_the_terminal_is_restored_on_quit_and_for_a_pause(person: Person):
         os.close(slave)
 
 
+def test_a_signal_ends_it_though_its_terminal_takes_nothing(person: Person, board: BenchInAFolder):
+    board.lab.write_text(LAB_OF_ONE.format(dut="flood"))
+    child = person.connect()
+    child.expect("then q quits")
+    child.send("rate 0\r")
+    until("a flood larger than the terminal's buffer", lambda: _journal_size(board) > 300_000)
+    child.kill(signal.SIGTERM)
+    until("its end", lambda: not _lives(child.pid))
+    board("serial", "send", "dut", "stop")
+
+
+def _journal_size(board: BenchInAFolder) -> int:
+    return sum(path.stat().st_size for path in (board.root / "state").rglob("rx/*.raw"))
+
+
+def _lives(pid: int) -> bool:
+    """Whether it runs, without taking its exit code from who waits for it."""
+    seen = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return seen is None
+
+
 def test_a_resize_changes_nothing(person: Person):
     child = person.connect()
     log_in(child)
@@ -292,6 +315,50 @@ def test_exclusive_stops_the_capture_opens_the_port_itself_and_says_how_to_go_on
     finally:
         os.close(far)
         os.close(near)
+
+
+def test_keys_typed_at_once_are_one_event(person: Person, board: BenchInAFolder):
+    far, near = os.openpty()
+    try:
+        tty.setraw(near)
+        board.lab.write_text(LAB_OF_ONE.replace("loopback:{dut}", os.ttyname(near)))
+        child = person.connect()
+        child.expect("then q quits")
+        until("the raw terminal", lambda: not modes(child)[3] & termios.ICANON)
+        heard = b""
+        for key in "echo":
+            child.send(key)
+            heard += os.read(far, 1)  # no echo, so that nothing but the time brings the record forth
+        assert heard == b"echo"
+
+        def told() -> str:
+            events = board("serial", "log", "dut", "--events", "--json").stdout.splitlines()
+            return "".join(event["data"] + "|" for event in map(json.loads, events) if event.get("event") == "tx")
+
+        whole = until("all keys in the record", lambda: told().replace("|", "") == "echo" and told())
+        assert whole.count("|") < 4
+        quit_it(child)
+    finally:
+        os.close(far)
+        os.close(near)
+
+
+def test_only_watching_is_looking_where_the_capture_runs(person: Person, board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    mark = len(board.records())
+    child = person.connect("--read-only", LABD_POLICY="observe", LABD_AS="somebody-else")
+    child.expect("only watching")
+    quit_it(child)
+    mine = [record for record in board.records()[mark:] if record["rec"] == "start"]
+    assert {record["effect"] for record in mine} == {"observe"}
+    assert {record["decision"] for record in mine} == {"permitted"}
+    refused = person.connect(LABD_POLICY="observe")
+    refused.expect("refused")
+    refused.expect(pexpect.EOF)
+    board("serial", "stop", "dut")
+    starting = person.connect("--read-only", LABD_POLICY="observe")
+    starting.expect("serial watch is refused")
+    starting.expect(pexpect.EOF)
 
 
 @given(st.lists(st.binary(max_size=8)), st.integers(0, 255))
