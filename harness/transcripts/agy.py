@@ -138,7 +138,7 @@ def _latest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept: dict[tuple[str, str, str], dict[str, Any]] = {}
     for record in records:
         key = str(record.get("step_index")), text(record.get("type")), text(record.get("source"))
-        if key not in kept or kept[key].get("status") not in _FINAL:
+        if key not in kept or text(kept[key].get("status")) not in _FINAL:
             kept[key] = record
     return list(kept.values())
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harness.transcripts import lines
-from harness.transcripts.build import Builder, parts
+from harness.transcripts.build import Builder, last_words, parts, shell
 from harness.transcripts.lines import obj, objs, text, whole
 from harness.transcripts.model import MAIN, Call, Ended, Transcript, Usage
 
@@ -33,6 +33,7 @@ def read(data: bytes) -> Transcript:
     made = build.finish(
         Ended(text(ended.get("how")) or "unknown", whole(ended.get("status")), text(ended.get("detail")))
     )
+    made.answer = text(extra.get("answer")) or made.answer
     made.usage = _usage(obj(told.get("final_metrics")), objs(told.get("steps")))
     return made
 
@@ -49,8 +50,9 @@ def _trajectory(build: Builder, told: dict[str, Any], thread: str, depth: int) -
         role = {"user": "user", "agent": "assistant"}.get(text(step.get("source")), "system")
         build.say(role, lines.contents(step.get("message")), thread=thread, t=t, id=message)
         for each in objs(step.get("tool_calls")):
+            line = lines.maybe_text(obj(each.get("extra")).get("command"))
             build.call(text(each.get("tool_call_id")), text(each.get("function_name")), each.get("arguments"),
-                       thread=thread, message_id=message, t=t)  # fmt: skip
+                       thread=thread, message_id=message, t=t, command=line)  # fmt: skip
         for result in objs(obj(step.get("observation")).get("results")):
             _result(build, result, step)
             by = text(result.get("source_call_id"))
@@ -116,6 +118,8 @@ def _written(told: Transcript, thread: str) -> dict[str, Any]:
     made["final_metrics"] = _metrics(told.usage)
     made["extra"] = {"ended": {"how": told.ended.how, "status": told.ended.status, "detail": told.ended.detail},
                      "truncated": told.truncated, "usage_complete": told.usage.complete}  # fmt: skip
+    if told.answer != last_words(told.messages):
+        made["extra"]["answer"] = told.answer
     others = [one.id for one in told.threads if one.id != MAIN]
     if others:
         made["subagent_trajectories"] = [_written(told, one) for one in others]
@@ -166,7 +170,9 @@ def _step(steps: list[dict[str, Any]], source: str, t: float | None, message: st
 
 
 def _put(step: dict[str, Any], call: Call, told: Transcript) -> None:
-    each = {"tool_call_id": call.id, "function_name": call.tool or "unknown", "arguments": call.input}
+    each: dict[str, Any] = {"tool_call_id": call.id, "function_name": call.tool or "unknown", "arguments": call.input}
+    if call.command is not None and call.command != shell(call.input)[0]:
+        each["extra"] = {"command": call.command}
     step.setdefault("tool_calls", []).append(each)
     opened = [one.id for one in told.threads if one.by_call == call.id]
     if call.output is None and call.state == "pending" and not opened:

@@ -264,7 +264,7 @@ def _logged(
     build: Builder, event: dict[str, Any], thread: str, seen: set[str], spent: dict[str, dict[str, Any]]
 ) -> None:
     """One record of a log; a record that is there twice (a replay) counts once."""
-    kind = event.get("type")
+    kind = text(event.get("type"))
     if kind in ("user", "assistant"):
         made = build.made
         made.product_version = made.product_version or lines.maybe_text(event.get("version"))
