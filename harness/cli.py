@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import model_command
+from harness import model_command, transcript_command
 from labd.errors import LabdError, Usage, nearest
 
 DESCRIPTION = "The exam of the lab bench: run scenarios through the real labd, keep the evidence, grade it, report."
@@ -52,6 +52,9 @@ EXAMPLES = {
     "calibrate": """\
   labd-eval calibrate                               the graders against the sessions that come along
   labd-eval calibrate labels.toml --judge 'claude -p' --repeats 3""",
+    "transcript": """\
+  labd-eval transcript session.jsonl                what an agent ran, and how it ended, whatever program it was
+  labd-eval transcript runs/R/trials/T --atif       a stored trial's, in the interchange form ATIF 1.8""",
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -96,6 +99,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("grade", "grade the stored bundles of a run again; nothing is run"),
         ("judge", "ask a judge about the stated answers of a run, and grade them again by what it says"),
         ("calibrate", "hold the graders, and a judge, against sessions that people have scored"),
+        ("transcript", "what an agent said and did, from the transcript of any known program"),
         ("report", "the report of a run"),
         ("model", model_command.HELP),
     ):
@@ -148,6 +152,7 @@ def _options(made: dict[str, _Parser]) -> None:
         # fmt: on
     told = "a file of scored sessions, or a directory of such (default: those that come along)"
     made["calibrate"].add_argument("labels", nargs="?", metavar="LABELS", help=told)
+    transcript_command.options(made["transcript"])
     for name in ("grade", "judge", "report"):
         made[name].add_argument("run", metavar="RUN", help="the run: a path, a name under --out, or `latest`")
 
@@ -188,7 +193,8 @@ def main(words: Sequence[str] | None = None) -> int:
         values = parse(words)
         from harness import commands, judge_commands
 
-        owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command}
+        owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
+                  "transcript": transcript_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

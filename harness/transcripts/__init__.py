@@ -171,14 +171,16 @@ def _gemini(record: Mapping[str, Any], kind: Any) -> tuple[str, str] | None:
 
 
 def _senseless(data: bytes) -> TranscriptError:
-    """The first line that is no record of any format."""
-    number = 0
+    """The first line that is no record of any format, or what else is wrong with the whole."""
+    first = next(lines.split(data), None)
+    if first is None:
+        return TranscriptError(1, b"", "the end of an empty transcript")
+    if format_of(data):
+        return TranscriptError(first[0], first[1][:200], "of another product")
     for number, line in lines.split(data):
         try:
             if not _told_by(lines.obj(lines.value(line))):
                 return TranscriptError(number, line[:200])
         except ValueError:
             return TranscriptError(number, line[:200])
-    return TranscriptError(
-        max(1, number), data[:200], "the end of an empty transcript" if not number else "of another product"
-    )
+    return TranscriptError(first[0], first[1][:200])

@@ -1,0 +1,174 @@
+"""`labd-eval transcript`: what an agent said and did, from any product's transcript, as a table, JSON or ATIF.
+
+Parsed in harness/cli.py like all commands; here is what it does. Reads files, writes none. What an agent wrote is never
+shown to a terminal as it is: control characters are escaped.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import transcripts
+from harness.transcripts import Transcript
+from harness.transcripts.model import MAIN, Call
+from labd.errors import LabdError, NotFound, Usage
+
+#: More than this is not read (bytes, all files together).
+MOST_BYTES = 256 << 20
+#: What lies in raw/ beside session/.
+_OWN = frozenset({"stdout", "stderr", "requests.jsonl", "calls.jsonl", "answer.txt"})
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("path", metavar="FILE|DIR", help="a transcript, or a directory with those of one session")
+    parser.add_argument("--product", choices=transcripts.PRODUCTS, help="whose it is (default: what its records say)")
+    parser.add_argument("--atif", action="store_true", help="answer in the interchange form ATIF 1.8 (JSON)")
+
+
+def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
+    """Print the normal form of a transcript."""
+    place = Path(values.path)
+    raw = _read(place)
+    product = values.product or _product(raw)
+    if product is None:
+        product = "atif"  # which no file here is: it names the first line that made no sense
+    try:
+        told = transcripts.parse(product, raw)
+    except transcripts.TranscriptError as error:
+        hint = (
+            f"labd-eval transcript {values.path} --product text" if place.is_file() else "labd-eval transcript --help"
+        )
+        raise Usage(f"{values.path}: {error}", hint=hint) from error
+    if values.atif:
+        sys.stdout.write(json.dumps(transcripts.to_atif(told), indent=1, sort_keys=True) + "\n")
+    elif values.json:
+        sys.stdout.write(told.dumps().decode("ascii"))
+    else:
+        sys.stdout.write(table(told))
+    return 0
+
+
+def _read(place: Path) -> dict[str, bytes]:
+    """The files by the names that they have under a bundle's raw/. A bundle, its raw/, a directory of logs, a file."""
+    if place.is_file():
+        family = sorted((place.with_suffix("") / "subagents").glob("agent-*"))
+        if not family:
+            return _limited({"stdout": place})
+        return _limited({f"session/{one.name}": one for one in [place, *family]})
+    if not place.is_dir():
+        raise NotFound(f"no transcript {place}", hint="labd-eval transcript --help")
+    raw = place / "raw" if (place / "raw").is_dir() else place
+    found = {}
+    for path in sorted(path for path in raw.rglob("*") if path.is_file() and not path.is_symlink()):
+        name = path.relative_to(raw).as_posix()
+        if name.startswith("session/") or name in _OWN:
+            found[name] = path
+        elif path.suffix in (".json", ".jsonl"):
+            found[f"session/{name}"] = path
+    if raw == place and (place / "trial.json").is_file():
+        found = {name: place / name for name in ("calls.jsonl", "answer.txt") if (place / name).is_file()}
+    return _limited(found)
+
+
+def _limited(paths: dict[str, Path]) -> dict[str, bytes]:
+    size = sum(path.stat().st_size for path in paths.values())
+    if size > MOST_BYTES:
+        raise LabdError(f"{size >> 20} MiB of transcripts; at most {MOST_BYTES >> 20} MiB are read")
+    return {name: path.read_bytes() for name, path in paths.items()}
+
+
+def _product(raw: dict[str, bytes]) -> str | None:
+    """Whose transcript it is: by what the program printed, else by its logs."""
+    first = [name for name in ("stdout", "calls.jsonl") if name in raw]
+    for name in [*first, *(name for name in raw if name.startswith("session/"))]:
+        product = transcripts.sniff(raw[name])
+        if product is not None:
+            return product
+    return None
+
+
+# -- the table ---------------------------------------------------------------------------------------------------
+
+
+def table(told: Transcript) -> str:
+    """A row a call; what it is, above; the answer, usage and what could not be read, below."""
+    rows = [("thread", "call", "state", "exit", "source", "command"), *(_row(told, call) for call in told.calls)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    room = max(30, _columns() - sum(widths) - 10)
+    body = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:5], widths, strict=True)]
+        body.append("  ".join([*cells, _cut(row[5], room)]).rstrip())
+    return "\n".join([*_head(told), "", *(body if told.calls else ["no calls"]), "", *_tail(told)]) + "\n"
+
+
+def _row(told: Transcript, call: Call) -> tuple[str, ...]:
+    named = next((one for one in told.threads if one.id == call.thread), None)
+    thread = call.thread if named is None or named.name is None else named.name
+    code = "?" if call.exit_code is None else str(call.exit_code)
+    shell = call.kind == "shell" or call.exit_code is not None
+    tool = f"{call.tool} (invented)" if call.kind == "invented" else call.tool
+    what = call.command if call.command is not None else json.dumps(call.input, sort_keys=True)
+    cells = (
+        _cut(thread, 20),
+        _cut(tool or "?", 28),
+        call.state,
+        code if shell else "-",
+        call.exit_source if shell else "-",
+    )
+    return (*map(_shown, cells), _shown(what))
+
+
+def _head(told: Transcript) -> list[str]:
+    version = f" {told.product_version}" if told.product_version else ""
+    ended = told.ended.how + (f" (status {told.ended.status})" if told.ended.status is not None else "")
+    detail = f": {told.ended.detail}" if told.ended.detail else ""
+    model = f", model {told.model}" if told.model else ""
+    head = [f"{told.product}{version}, {told.format}{model}", f"ended: {ended}{detail}"]
+    if told.truncated:
+        head.append("the end of the file is missing")
+    return [_cut(_shown(line), 300) for line in head]
+
+
+def _tail(told: Transcript) -> list[str]:
+    usage = told.usage
+    counts = [f"{name} {value}" for name, value in (
+        ("input", usage.input), ("output", usage.output), ("cache read", usage.cache_read), ("total", usage.total),
+        ("turns", usage.turns)) if value is not None]  # fmt: skip
+    if usage.cost_usd is not None:
+        counts.append(f"USD {usage.cost_usd:.4f}")
+    lines = [
+        f"tokens: {', '.join(counts)} ({usage.source}{'' if usage.complete else ', not all'})"
+        if counts
+        else "tokens: unknown"
+    ]
+    threads = sum(one.id != MAIN for one in told.threads)
+    lines.append(f"messages: {len(told.messages)}" + (f", threads: {threads + 1}" if threads else ""))
+    lines += [f"line {problem.line}: {problem.what}" for problem in told.problems[:10]]
+    if told.unknown_events:
+        lines.append("not known: " + ", ".join(f"{name} ({n})" for name, n in sorted(told.unknown_events.items())[:10]))
+    return [
+        *(_cut(_shown(line), 300) for line in lines),
+        "answer:",
+        *(f"  {_shown(one)}" for one in told.answer.split("\n")),
+    ]
+
+
+def _shown(text: str) -> str:
+    """On one line, with nothing that a terminal would act on."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return 160
