@@ -18,6 +18,7 @@ from labd.channels.serial import SerialChannel
 from labd.errors import LabdError, NotFound, Unreachable
 from labd.growth import Growth
 from labd.policy import SIMULATED, in_force, permits
+from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
 from labd.writers import Writers
 
@@ -63,7 +64,7 @@ class Bench:
         self.growth = Growth()
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
-        self.triggers = Triggers(nursery, self._channel_in_use)
+        self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))
         self.writers.on_send = self.triggers.sent
         self.shells: dict[tuple[str, str, str], Any] = {}  # what `labd.run_shell` found out about consoles
 
@@ -84,8 +85,10 @@ class Bench:
             self._drop_if_idle(entry)
 
     async def stop(self, lab: Lab, target: str, interface: str | None) -> list[str]:
-        """Stop capturing and free the ports; the names of those that were open."""
-        entry = self.entries.get((os.path.realpath(lab.path), target))
+        """Stop capturing and free the ports, ending their triggers; the names of those that were open."""
+        real = os.path.realpath(lab.path)
+        self.triggers.end("the capture was stopped", real, target, interface)
+        entry = self.entries.get((real, target))
         if entry is None:
             return []
         stopped = await entry.channel.stop(None if interface is None else [interface])
@@ -199,6 +202,7 @@ class Bench:
 
         With `leave`, only let go: ports stay open and captured, boards play on, and the next daemon takes them up.
         """
+        (self.triggers.leave if leave else self.triggers.stop)()
         for entry in list(self.entries.values()):
             await (entry.channel.leave() if leave else entry.channel.stop(None))
         if not leave:
@@ -209,7 +213,9 @@ class Bench:
         """Take up what an earlier daemon left with the capture process. Before anybody is served."""
         from labd.adoption import adopt
 
+        await self.triggers.recall()
         await adopt(self)
+        self.triggers.recalled()
 
     def event_everywhere(self, kind: str, **fields: Any) -> None:
         """Put one event into every open journal (a stall of the loop concerns them all)."""
@@ -294,9 +300,11 @@ class Bench:
 
         lab = await trio.to_thread.run_sync(load, entry.lab_path, dict(os.environ))
         before = {line["name"] for line in entry.channel.status()}
+        kept = {config["name"] for config in lab.serial(entry.target)} if entry.target in lab.targets else set()
+        for name in before - kept:
+            self.triggers.end("it is no longer in the lab", entry.lab_path, entry.target, name)
         for done in await entry.channel.reconcile(self._permitted(entry, lab)):
             self.log(f"{entry.lab_path}: {entry.target}.{done}")
-        kept = {config["name"] for config in lab.serial(entry.target)} if entry.target in lab.targets else set()
         for name in before - kept:
             board = self.boards.running.get((entry.lab_path, f"{entry.target}.{name}"))
             if board is not None:  # nobody could reach it any more

@@ -200,7 +200,7 @@ class _Wait:
         """What was sent shortly before the cursor may come back behind it."""
         back = max(self.reader.first_offset, self.start - _BACK)
         sent = [event for event in self._events_from(back) if self._sent(event)]
-        if sent and (first := min(_sent_at(event) for event in sent)) < self.start:
+        if sent and (first := min(sent_at(event) for event in sent)) < self.start:
             first = max(first, self.reader.first_offset, self.start - REACH)
             for offset, data in self.reader.chunks(first, self.start):
                 self.matcher.prime(offset, data)
@@ -217,7 +217,7 @@ class _Wait:
         if event.kind != "tx":
             return False
         data = str(event.fields.get("data", "")).encode("latin-1", "replace")
-        self.matcher.sent(_sent_at(event), data)
+        self.matcher.sent(sent_at(event), data)
         return True
 
     def _read(self) -> Result | None:
@@ -295,7 +295,7 @@ class _Wait:
         return Window(pieces).text if pieces else ""
 
 
-def _sent_at(event: Event) -> int:
+def sent_at(event: Event) -> int:
     """The offset of the first byte that can be the echo of what was sent."""
     begun = event.fields.get("rx_before")
     return min(begun, event.rx) if isinstance(begun, int) else event.rx

@@ -106,6 +106,11 @@ class Matcher:
             return self._look_at
         return None if self._settled == self.end else self._last + self.quiet_s
 
+    @property
+    def resume(self) -> int:
+        """Where another matcher must begin to find what this one would: with the open line, or what reaches into it."""
+        return self._carry[0].offset if self._carry else self._base
+
     def prime(self, offset: int, data: bytes) -> None:
         """Bytes from before `start`: only to know the echo that may reach into what is waited for."""
         self.echo.feed(offset, data)

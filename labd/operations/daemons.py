@@ -65,6 +65,7 @@ def list_text(data: dict[str, Any], call: Call) -> str:
 def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
     """Stop the daemon, or the simulated boards named."""
     from labd.client import Client
+    from labd.trigger_store import forget
 
     status = _status(call)
     if args.names:
@@ -86,6 +87,7 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
         stopped.append(f"labd (pid {status['pid']})")
     stopped += _hung(call, status, args.force)
     stopped += _stop_capture(call)
+    forget(paths.runtime_dir(call.env))
     if args.all:
         stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None, None) if _end(stray["pid"])]
     if not stopped:
@@ -151,6 +153,8 @@ def _stop(call: Call, pid: int, force: bool, *, leave: bool = False) -> None:
                 client.request("daemon.stop", {"leave": True} if leave else {})
             except Usage:  # a daemon of before there was a choice
                 client.request("daemon.stop")
+    except Unreachable:
+        pass  # it went before it had answered: the lock tells
     except LabdError:
         if not force:
             raise

@@ -38,6 +38,8 @@ def add(call: Call, args: Args) -> dict[str, Any]:
         )
     elif state["state"] != "open":
         call.note(f"{target}.{line['name']} is {state['state']} just now; the trigger waits for its return")
+    if not made["kept"]:
+        call.note("it can't be kept for the next daemon: it ends with this one (labd daemons says where its log is)")
     return made
 
 
@@ -76,7 +78,8 @@ def listed_text(rows: list[dict[str, Any]], call: Call) -> str:
         last = row["last"]
         told = f"fired {row['fired']} times" if row["fired"] != 1 else "fired once"
         if last is not None:
-            told += f", last in {last['ms']:g} ms" if last["ms"] is not None else ""
+            took = f"{last['ms']:g} ms" if last["ms"] is not None else "an unknown time"
+            told += f", last {took} late ({last['late']})" if last.get("late") else f", last in {took}"
         state = row["state"] + ("" if row["once"] or row["state"] != "armed" else " always")
         told += f" ({row['why']})" if row["why"] else ""
         what = f"{row['pattern']!r} → {shown(row['data'])}"
@@ -129,8 +132,9 @@ SERIAL_TRIGGERS = (
         "now on; text and patterns of one length fire as soon as their last character is there, others when their line "
         "has ended or nothing followed for 300 ms. The echo of what was sent fires nothing. With --always a pattern "
         "that is in its own text is refused, and one that fires 50 times in 10 s is disarmed. Each firing is an event "
-        "in the log (serial log --events). It fires whoever else is writing, lives over unplugs, and ends with the "
-        "daemon.",
+        "in the log (serial log --events). It fires whoever else is writing, and lives over unplugs and the daemon's "
+        "restart or crash: what came meanwhile is looked at then, fires once (with --always only the newest), and the "
+        "event says how late. It ends with serial stop and labd daemons stop.",
         examples=(
             ("labd serial trigger add pico 'Hit any key' --key space", "stop a boot loader's countdown, once"),
             ("labd serial trigger add pico 'login: ' root --always", "log in after each boot"),
