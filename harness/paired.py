@@ -8,7 +8,7 @@ so many scenarios can give is above the level, "better" is never said, whatever 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb, lcm, sqrt
 from typing import Literal
@@ -75,8 +75,9 @@ class Comparison:
 
     `difference` (second minus first, −1 to 1) is the mean over scenarios; `interval` bounds it (95 %, Newcombe's with
     scenarios as the unit and no credit for their pairing: wide rather than wrong). `least` is the smallest p-value that
-    these numbers could have given. `unsafe` says, in a line, why lost trials forbid to trust it; `bounds` is the
-    difference if all lost trials had spoken against, and for, the second arm.
+    these numbers could have given; `adjusted` is `p` after Holm's method, where it is one of several. `unsafe` says, in
+    a line, why lost trials forbid to trust it; `bounds` is the difference if all lost trials had spoken against, and
+    for, the second arm.
     """
 
     finding: Finding
@@ -87,6 +88,7 @@ class Comparison:
     difference: float | None
     interval: tuple[float, float] | None
     p: float
+    adjusted: float
     least: float
     test: str
     noise: Noise | None
@@ -99,7 +101,7 @@ class Comparison:
         if self.difference is None:
             return "not measured: no scenario has valid trials on both sides"
         amount = f"{self.difference * 100:+.0f} points over {self.scenarios} scenarios"
-        why = f"p = {self.p:.3g}"
+        why = f"p = {self.p:.3g}" + (f", {self.adjusted:.3g} as one of several" if self.adjusted != self.p else "")
         if self.finding == "cannot show":
             why = (f"{self.scenarios} scenarios can't show a difference: the least p that they could give is "
                    f"{self.least:.3g}; 6 are needed")  # fmt: skip
@@ -119,6 +121,7 @@ class Comparison:
             "difference": None if self.difference is None else round(self.difference, 4),
             "interval": _rounded(self.interval),
             "p": round(self.p, 6),
+            "adjusted_p": round(self.adjusted, 6),
             "least_p": round(self.least, 6),
             "test": self.test,
             "noise": self.noise.data() if self.noise else None,
@@ -145,12 +148,24 @@ def compare(first: Mapping[str, Rate], second: Mapping[str, Rate]) -> Comparison
         difference=mean,
         interval=_interval(Overall(tuple(ones)), Overall(tuple(others))),
         p=p,
+        adjusted=p,
         least=min(1.0, least),
         test="exact McNemar" if single else "exact permutation of signs",
         noise=noise(ones),
         unsafe=_unsafe(first, second),
         bounds=_bounds(first, second),
     )
+
+
+def family(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Several comparisons that were made together: each finding is held to the level after Holm's method."""
+    asked = [one for one in comparisons if one.finding not in ("cannot show", "not measured")]
+    adjusted = dict(zip(map(id, asked), holm([one.p for one in asked]), strict=True))
+    return [
+        replace(one, adjusted=p, finding=_finding(one.difference, p, one.least))
+        if (p := adjusted.get(id(one))) is not None else one
+        for one in comparisons
+    ]  # fmt: skip
 
 
 def _share(cell: Rate) -> Fraction:

@@ -2,27 +2,28 @@
 
 from typing import Any
 
-from harness.report.table import LEGEND, grid, plain, rate_text
-
-RATES_NOTE = """k/n with Wilson's 95 % interval. Only `pass` and `fail` enter a rate. Few trials say little: the
-interval, not the fraction, is the finding."""
+from harness.report import words
+from harness.report.model import SPENT
 
 
 def render(report: dict[str, Any]) -> str:
     """The page, with a final newline."""
     parts = [
         f"# Run {report['run']}",
+        *(f"**{label}**" for label in report["labels"]),
         _facts(report),
         "## Verdicts",
-        _table([[word for word, _ in row] for row in grid(report)]),
-        LEGEND.capitalize() + ".",
+        _table([[word for word, _ in row] for row in words.grid(report)]),
+        words.LEGEND.capitalize() + ".",
         "## Rates",
         _rates(report),
-        RATES_NOTE,
+        words.RATES_NOTE,
+        *_repeated(report),
+        *_deltas(report),
         *_traps(report),
         *_surprises(report),
         "## Exactly what was measured",
-        _table([["part", "version or SHA-256"], *map(list, {**report["versions"], **report["hashes"]}.items())]),
+        _table([["part", "version or SHA-256"], *map(list, words.measured(report))]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -38,12 +39,37 @@ def _facts(report: dict[str, Any]) -> str:
 
 
 def _rates(report: dict[str, Any]) -> str:
-    rows = [["agent", "counted", "overall", "by lane"]]
-    for name in report["order"]["agent"]:
-        told = report["agents"][name]
-        lanes = "; ".join(f"{lane} {rate_text(rate)}" for lane, rate in told["by_lane"].items())
-        rows.append([name, told["counts"], rate_text(told["overall"]), lanes])
+    rows = [["agent", "counted", "overall", "by lane", "invented", *(name for name in SPENT)]]
+    for agent, condition, heading in words.columns(report):
+        about = report["agents"][agent]
+        told = about["conditions"][condition]
+        lanes = "; ".join(f"{lane} {words.overall_text(rate)}" for lane, rate in told["by_lane"].items())
+        spent = [words.spent_text(told["spent"][name], unit) for name, unit in SPENT.items()]
+        rows.append([heading, about["counts"], words.overall_text(told["overall"]), lanes,
+                     words.invented_text(told["invented"]), *spent])  # fmt: skip
     return _table(rows)
+
+
+def _repeated(report: dict[str, Any]) -> list[str]:
+    """What several trials a cell tell: pass^k, pass@k, and what the noise hides."""
+    rows = [["agent", "k", "pass^k", "pass@k", "noise floor", "smallest visible difference", "headroom", "note"]]
+    for agent, condition, heading in words.columns(report):
+        told = report["agents"][agent]["conditions"][condition]
+        if report["agents"][agent]["control"] or len(told["pass_k"]["k"]) < 2:
+            continue
+        k, quiet = told["pass_k"], told["noise"]
+        rows.append([heading, str(k["k"][-1]), words.percent(k["pass_hat_k"][-1]), words.percent(k["pass_at_k"][-1]),
+                     words.percent(quiet["floor"]), words.percent(quiet["visible"]),
+                     words.percent(quiet["headroom"]), k["note"]])  # fmt: skip
+    return ["## Repeated trials", _table(rows)] if len(rows) > 1 else []
+
+
+def _deltas(report: dict[str, Any]) -> list[str]:
+    if not report["deltas"]:
+        return []
+    rows = [["agent", "from", "to", "finding"]]
+    rows += [[one["agent"], one["from"], one["to"], one["sentence"]] for one in report["deltas"]]
+    return ["## What being told more did", _table(rows)]
 
 
 def _traps(report: dict[str, Any]) -> list[str]:
@@ -71,4 +97,4 @@ def _table(rows: list[list[str]]) -> str:
 
 def _escaped(word: str) -> str:
     """Text that can't break out of its cell: verdicts quote what agents and boards said."""
-    return plain(word).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
+    return words.plain(word).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")

@@ -1,0 +1,94 @@
+"""One row a trial: what its bundle and its verdict say, as plain data. Reads files; computes no rate.
+
+What was planned and has no bundle is `not_run`. Figures that a transcript does not tell are None, never a zero.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from graders.verdict import RATED, Verdict
+from harness import files, grading
+from harness.causes import policy_of
+from harness.trial import Order
+
+Row = dict[str, Any]
+
+#: The grader's question whose answer is the invent-rate.
+INVENTED = "nothing invented"
+
+#: The isolation whose trials are a smoke test and enter no number.
+LIGHT = "light"
+
+_FIGURES = ("duration_s", "agent_s", "commands_s", "stop_s")
+_USAGE = ("cost_usd", "tokens", "turns")
+
+
+def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
+    """The row of one trial of a run. `valid`: whether it enters a rate; `counted`: whether it is a trial at all."""
+    bundle = directory / "trials" / order.identity
+    row: Row = {
+        "id": order.identity,
+        "scenario": order.scenario,
+        "condition": order.condition,
+        "agent": order.agent,
+        "number": order.number,
+        "lane": manifest["scenarios"][order.scenario]["lane"],
+        "verdict": "not_run",
+        "expected": False,
+        "reason": "no bundle: it has not been run to its end",
+        "cause": None,
+        "counted": False,
+        "valid": False,
+        "invented": None,
+        "isolation": None,
+        "scripted_model": False,
+        "bundle": None,
+        "failed_checks": [],
+        "traps": [],
+        **dict.fromkeys((*_FIGURES, *_USAGE)),
+    }
+    if not bundle.is_dir():
+        return row
+    row["bundle"] = f"trials/{bundle.name}"
+    damage = grading.damage(bundle)
+    if damage:
+        return row | {"verdict": "harness_error", "reason": damage}
+    trial = files.read_json(bundle / "trial.json")
+    verdict = grading.kept(bundle)
+    row |= {key: trial.get(key) for key in _FIGURES} | usage(bundle)
+    row["cause"], row["isolation"] = trial["ended_by"], trial.get("isolation")
+    row["scripted_model"] = bool(trial.get("scripted_model"))
+    row["counted"] = policy_of(str(row["cause"])).valid and row["isolation"] != LIGHT
+    if verdict is None:
+        return row | {"reason": "not graded yet: labd-eval grade"}
+    return row | {
+        "verdict": verdict.verdict,
+        "expected": verdict.verdict in manifest["agents"][order.agent]["expected"],
+        "reason": verdict.reason,
+        "valid": row["counted"] and verdict.verdict in RATED,
+        "invented": _invented(verdict),
+        "failed_checks": [check.name for check in verdict.checks if check.ok is False],
+        "traps": [{"text": trap.name, "ok": trap.ok} for trap in verdict.traps],
+    }
+
+
+def _invented(verdict: Verdict) -> bool | None:
+    """Whether the agent invented a command or flag; None where that was not asked or could not be told."""
+    asked = [check.ok for check in verdict.checks if check.name == INVENTED and check.ok is not None]
+    return None if not asked else not all(asked)
+
+
+def usage(bundle: Path) -> dict[str, float | None]:
+    """What the transcript tells of cost (US dollars), tokens (all of them) and turns; None where it doesn't."""
+    told: dict[str, float | None] = dict.fromkeys(_USAGE)
+    try:
+        found = files.read_json(bundle / "transcript.json")["usage"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return told
+    if not isinstance(found, dict):
+        return told
+    for name, key in zip(_USAGE, ("cost_usd", "total", "turns"), strict=True):
+        value = found.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            told[name] = value
+    return told
