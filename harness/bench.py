@@ -13,6 +13,9 @@ from harness import execute
 from harness.sandbox import Sandbox
 from harness.scenario import Scenario, Step
 
+#: The most that is kept of each stream of an agent's own program (bytes): one that prints more is stopped.
+PROGRAM_BYTES = 32 << 20
+
 #: Seconds between two tries of a step that waits for something.
 PAUSE_S = 0.1
 
@@ -62,6 +65,11 @@ class Bench:
         """What the placeholders stand for in this trial: `nonce`, `lab`, `home`."""
         return self.sandbox.values
 
+    def limit(self, seconds: float) -> None:
+        """Give the agent this much time, from now."""
+        self.limit_s = seconds
+        self.deadline = min(self.deadline, time.monotonic() + seconds)
+
     def run(self, step: Step, values: Mapping[str, str] | None = None) -> execute.Ended:
         """Run one line until it ends; if it waits for something (`until`), again until that comes.
 
@@ -85,26 +93,29 @@ class Bench:
             raise TimeIsUp(f"{self.limit_s:g} s ran out during: {step.run}")
         return ended
 
-    def program(self, argv: Sequence[str], env: Mapping[str, str] | None = None, stdin: bytes = b"") -> execute.Ended:
-        """Run an agent's own program until it ends or the trial's time is up; its output is kept either way.
+    def program(self, argv: Sequence[str], env: Mapping[str, str] | None = None, stdin: bytes = b"",
+                halt: Callable[[bytearray], execute.Halt | None] = lambda _: None) -> execute.Ended:  # fmt: skip
+        """Run an agent's own program until it ends, the trial's time is up, or `halt` (of execute.run) says so.
 
-        `env` adds to the sandbox's variables and never replaces one. Raises Interrupted, and nothing else: the caller
-        reads from `ended_by` what ended it.
+        Its output is kept in any case, up to PROGRAM_BYTES of each stream. `env` adds to the sandbox's variables and
+        never replaces one. Raises Interrupted, and nothing else: `ended_by` says what ended it.
         """
-        ended = self._once(list(argv), env, stdin)
+        ended = self._once(list(argv), {**(env or {}), **self.sandbox.env}, stdin, kept=PROGRAM_BYTES, halt=halt)
         if ended.ended_by == "cancelled":
             raise Interrupted
         return ended
 
-    def _once(self, argv: list[str], env: Mapping[str, str] | None = None, stdin: bytes = b"") -> execute.Ended:
+    def _once(self, argv: list[str], env: Mapping[str, str] | None = None, stdin: bytes = b"", **more: Any
+              ) -> execute.Ended:  # fmt: skip
         ended = execute.run(
             argv,
-            env={**(env or {}), **self.sandbox.env},
+            env=env or self.sandbox.env,
             stdin=stdin,
             cwd=self.sandbox.work,
             limit_s=max(0.0, self.deadline - time.monotonic()),
             cancelled=self._cancelled,
             mark=self.sandbox.mark,
+            **more,
         )
         if ended.session:
             self.sandbox.sessions.add(ended.session)

@@ -40,6 +40,7 @@ class Bundle:
     def put(self, name: str, data: bytes | None) -> None:
         """One file; None puts none (a lab that isn't there)."""
         if data is not None:
+            (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
             (self.directory / name).write_bytes(data)
 
     def put_scenario(self, scenario: Scenario, values: Mapping[str, str]) -> None:

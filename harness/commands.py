@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import agents, files, grading, report, run, sandbox, scenario, soundness
+from harness import agents, files, grading, program_options, report, run, sandbox, scenario, soundness
 from harness.scenario import Scenario
 from harness.trial import Order
 from labd.errors import LabdError, NotFound, Usage, nearest
@@ -68,6 +68,7 @@ def do_list(values: Values, words: Sequence[str]) -> int:
         lines.append(f"no scenario is in the lane {values.lane!r}")
     lines += ["", "agents"]
     lines += [f"{agent.name.ljust(16)}  {agent.summary}" for agent in cast]
+    lines += [f"{agents.PREFIX.ljust(16)}  {agents.ANY_COMMAND}"]
     _answer("\n".join(lines) + "\n")
     return 0
 
@@ -140,7 +141,8 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
         names = ", ".join(agent.name for agent in cast)
         raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")
     checked = _must_be_sound(chosen)
-    return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words, checked=checked)
+    return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words, checked=checked,
+                      options=program_options.read(values, cast))  # fmt: skip
 
 
 def _must_be_sound(chosen: list[Scenario], checked: str = "") -> str:
@@ -172,7 +174,8 @@ def _room(held: run.Run) -> Iterator[None]:
 
 
 def _names(given: list[str]) -> list[str]:
-    return [name.strip() for entry in given for name in entry.split(",") if name.strip()]
+    entries = [[entry] if entry.startswith(agents.PREFIX) else entry.split(",") for entry in given]
+    return [name.strip() for entry in entries for name in entry if name.strip()]
 
 
 def _carry_out(held: run.Run, values: Values) -> int:

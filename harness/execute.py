@@ -23,15 +23,19 @@ from typing import IO, Literal
 KEPT_BYTES = 8 << 20
 GRACE_S = 2.0
 
-EndedBy = Literal["exit", "time_limit", "cancelled", "not_started"]
+#: What may be waiting in a pipe when its writer ends (bytes): the most that Linux lets anybody ask for.
+PIPE_BYTES = 1 << 20
+
+Halt = Literal["turn_limit", "token_limit", "money_limit", "output_limit"]
+EndedBy = Literal["exit", "time_limit", "cancelled", "not_started"] | Halt
 
 
 @dataclass(frozen=True)
 class Ended:
     """How one command went. `code` is None when a signal ended it or it never started; `signal` is then its name.
 
-    `stdout` and `stderr` are the first KEPT_BYTES of each; `cut` counts the bytes beyond. `ended_by` says who ended
-    it; `session` is the session that it led (0: never started).
+    `stdout` and `stderr` are the first KEPT_BYTES of each (or as many as were asked for); `cut` counts the bytes
+    beyond. `ended_by` says who ended it; `session` is the session that it led (0: never started).
     """
 
     argv: tuple[str, ...]
@@ -55,13 +59,14 @@ class Ended:
 class _Output:
     """The first bytes of one stream, and how many there were in all."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self.kept = bytearray()
         self.total = 0
+        self._most = most
 
     def add(self, data: bytes) -> None:
         self.total += len(data)
-        self.kept += data[: max(0, KEPT_BYTES - len(self.kept))]
+        self.kept += data[: max(0, self._most - len(self.kept))]
 
 
 def run(
@@ -73,11 +78,15 @@ def run(
     stdin: bytes = b"",
     cancelled: Callable[[], bool] = lambda: False,
     mark: int = 0,
+    kept: int | None = None,
+    halt: Callable[[bytearray], Halt | None] | None = None,
 ) -> Ended:
     """Run `argv` in a session of its own until it ends, `limit_s` passes, or `cancelled` says so.
 
     `mark` (of `new_mark`) is given to it and all that it starts. A program is looked up on the PATH of `env`. Output
-    that a process it left behind writes later is not waited for.
+    that a process it left behind writes later is not waited for. `kept` is how much of each stream is kept (bytes;
+    None: KEPT_BYTES). `halt` is shown the stdout so far, a few times a second, and may say that it must end now; it
+    is ended too, then, when a stream grows beyond `kept`.
     Never raises for what the command does; a command that can't start has `ended_by` not_started.
     """
     words = tuple(argv)
@@ -95,9 +104,19 @@ def run(
             why = f"{words[0]}: {getattr(error, 'strerror', None) or error}"
             return Ended(words, None, None, b"", b"", 0, started, 0.0, "not_started", why)
     with child:
-        out, err = _Output(), _Output()
+        out, err = (_Output(KEPT_BYTES if kept is None else kept) for _ in range(2))
+
+        def stop() -> EndedBy | None:
+            if cancelled():
+                return "cancelled"
+            if time.monotonic() >= begun + limit_s:
+                return "time_limit"
+            if halt is None:
+                return None
+            return "output_limit" if max(out.total, err.total) > (kept or KEPT_BYTES) else halt(out.kept)
+
         try:
-            ended_by = _watch(child, {child.stdout: out, child.stderr: err}, begun + limit_s, cancelled)
+            ended_by = _watch(child, {child.stdout: out, child.stderr: err}, begun + limit_s, stop)
         except BaseException:
             _end_group(child)
             raise
@@ -172,9 +191,9 @@ def _watch(
     child: "subprocess.Popen[bytes]",
     outputs: "dict[IO[bytes] | None, _Output]",
     deadline: float,
-    cancelled: Callable[[], bool],
+    stop: Callable[[], EndedBy | None],
 ) -> EndedBy:
-    """Read both streams until the child has ended and nothing more is waiting; end it when it has to be ended."""
+    """Read both streams until the child has ended and nothing more is waiting; end it when `stop` says why."""
     ended_by: EndedBy = "exit"
     with selectors.DefaultSelector() as selector, _ended_event(child) as event:
         for stream in outputs:
@@ -185,15 +204,16 @@ def _watch(
             selector.register(event, selectors.EVENT_READ)
         pause = 0.1 if event >= 0 else 0.01
         while not _has_ended(child):
-            if ended_by == "exit" and (cancelled() or time.monotonic() >= deadline):
-                ended_by = "cancelled" if cancelled() else "time_limit"
+            if why := stop():
+                ended_by = why
                 _end_group(child)
                 break
             for key, _ in selector.select(min(pause, max(0.0, deadline - time.monotonic()))):
                 if key.data is not None and not _read(key.fileobj, key.data):  # type: ignore[arg-type]
                     selector.unregister(key.fileobj)
         for stream, output in outputs.items():
-            while _read(stream, output):  # type: ignore[arg-type]
+            until = output.total + PIPE_BYTES  # what it left behind may go on writing: its own words end here
+            while output.total < until and _read(stream, output):  # type: ignore[arg-type]
                 pass
     return ended_by
 

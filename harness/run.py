@@ -21,6 +21,8 @@ from typing import Any
 
 from graders.verdict import Verdict
 from harness import agents, data, files, grading, sandbox, surface
+from harness.agents._program import Options
+from harness.program_trial import options_of
 from harness.scenario import Scenario
 from harness.trial import Order, conduct
 from labd.errors import Busy, LabdError, NotFound, nearest
@@ -91,10 +93,11 @@ def _end_last_line(path: Path) -> None:
 
 
 def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *, condition: str = "cold",
-           trials: int = 1, words: Sequence[str] = (), checked: str = "") -> Run:  # fmt: skip
+           trials: int = 1, words: Sequence[str] = (), checked: str = "",
+           options: Options | None = None) -> Run:  # fmt: skip
     """A new run in a new directory under `out`: `trials` trials of each scenario by each agent.
 
-    A scenario that doesn't know `condition` is left out.
+    `options` are for agents that are programs. A scenario that doesn't know `condition` is left out.
     """
     fitting = [scenario for scenario in scenarios if condition in scenario.conditions]
     if not fitting or not cast:
@@ -110,7 +113,9 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "words": list(words),
         "checked": checked,
-        "agents": {agent.name: {"expected": sorted(agent.expected), "summary": agent.summary} for agent in cast},
+        "agents": {agent.name: {"expected": sorted(agent.expected), "summary": agent.summary, "word": agent.word}
+                   for agent in cast},
+        "options": asdict(options or Options()),
         "scenarios": {scenario.id: {"title": scenario.title, "lane": scenario.lane, "sha256": fingerprint(scenario)}
                       for scenario in fitting},
         "orders": [asdict(order) for order in orders],
@@ -259,8 +264,10 @@ def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], canc
                       round(time.monotonic() - started, 3), problem)  # fmt: skip
 
     try:
-        agent = agents.find(order.agent)
-        directory = conduct(order, scenario, agent, run.trials, facts=facts, cancelled=cancelled, sealed=run.seal)
+        agent = agents.find(run.manifest["agents"][order.agent].get("word", order.agent))
+        options = options_of(run.manifest.get("options", {}), order.condition)
+        directory = conduct(order, scenario, agent, run.trials, facts=facts, options=options, cancelled=cancelled,
+                            sealed=run.seal)  # fmt: skip
         if directory is None:
             return result(None, "interrupted")
         return result(grading.grade(directory)[0])

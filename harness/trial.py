@@ -8,15 +8,18 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import bundle, data, execute, sandbox, witness
+from harness import bundle, data, execute, files, program_trial, sandbox, witness
 from harness.agents import Agent
-from harness.bench import Bench, Call, GaveUp, Interrupted, TimeIsUp, Unavailable
+from harness.agents._program import Options
+from harness.bench import Bench, GaveUp, Interrupted, TimeIsUp, Unavailable
+from harness.causes import policy_of
 from harness.outside import OutsideError
+from harness.played import Played
 from harness.scenario import Scenario
 
 
@@ -35,17 +38,6 @@ class Order:
         return f"{self.scenario}.{self.condition}.{self.agent}.{self.number}"
 
 
-@dataclass(frozen=True)
-class Played:
-    """How the agent's part went."""
-
-    cause: str
-    detail: str
-    answer: str
-    calls: list[Call]
-    trace: str = ""
-
-
 def conduct(
     order: Order,
     scenario: Scenario,
@@ -53,14 +45,16 @@ def conduct(
     trials: Path,
     *,
     facts: Mapping[str, Any],
+    options: Options | None = None,
     programs: Mapping[str, str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     sealed: Callable[[str, str], None] | None = None,
 ) -> Path | None:
     """Run the trial and write its bundle under `trials`; returns its directory, None if it was interrupted.
 
-    `facts` go into trial.json as they are (run, versions, hashes). `sealed` is told the trial's name and the SHA-256 of
-    its trial.json just before the bundle is put in place. Raises OSError if the bundle can't be written.
+    `facts` go into trial.json as they are (run, versions, hashes). `options` are for agents that are programs.
+    `sealed` is told the trial's name and the SHA-256 of its trial.json just before the bundle is put in place. Raises
+    OSError if the bundle can't be written.
     """
     started = time.time()
     subject = data.subject_program()
@@ -76,7 +70,7 @@ def conduct(
     try:
         bench = Bench(scenario, place, cancelled=cancelled)
         try:
-            played = _play(bench, agent)
+            played = _play(bench, agent, options or Options())
         finally:
             acted = time.time()
             at_end = _at_end(place)
@@ -89,7 +83,7 @@ def conduct(
             return None
         if alive:
             named = ", ".join(f"{process.pid} ({process.command})" for process in alive)
-            played = Played("processes_left", f"could not be ended: {named}", played.answer, played.calls)
+            played = replace(played, cause="processes_left", detail=f"could not be ended: {named}")
         gathered = bundle.Bundle(trials, order.identity)
         try:
             gathered.put_scenario(scenario, place.values)
@@ -97,6 +91,8 @@ def conduct(
             gathered.put("witness.jsonl", seen)
             _put_words(gathered, played)
             record = _record(order, scenario, agent, played, facts, started, acted)
+            if agent.program is not None:
+                record |= {"program": dict(played.facts), "options": asdict(options or Options())}
             record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4), "at_end": at_end}
             record["evidence"] = ["own", "witness"] if seen is not None else ["own"]
             return gathered.finish(record, sealed)
@@ -107,13 +103,21 @@ def conduct(
         place.close()
 
 
-def _play(bench: Bench, agent: Agent) -> Played:
+def _play(bench: Bench, agent: Agent, options: Options) -> Played:
     try:
         _prepare(bench, agent)
-        answer = agent.act(bench)
+        if agent.program is not None:
+            played = program_trial.play(bench, agent.program, options)
+        else:
+            assert agent.act is not None
+            played = Played("completed", "", agent.act(bench), bench.calls)
         problem = bench.sandbox.desk.problem if bench.sandbox.desk is not None else ""
-        return Played("sandbox_failed" if problem else "completed", problem, answer, bench.calls)
-    except OutsideError as error:
+        if problem:
+            return replace(played, cause="sandbox_failed", detail=problem)
+        if options.isolation == "light" and agent.program is not None and policy_of(played.cause).valid:
+            return replace(played, cause="smoke", detail=f"light isolation; {played.cause} {played.detail}".strip())
+        return played
+    except (OutsideError, sandbox.SandboxError) as error:
         return Played("sandbox_failed", str(error), "", bench.calls)
     except Unavailable as error:
         return Played("capability_missing", str(error), "", bench.calls)
@@ -148,6 +152,11 @@ def _put_words(gathered: bundle.Bundle, played: Played) -> None:
     gathered.put("answer.txt", played.answer.encode("utf-8", "surrogatepass"))
     errors = b"".join(call.ended.stderr for call in played.calls)
     gathered.put("stderr.txt", errors + played.trace.encode("utf-8", "replace"))
+    for name, raw in played.raw.items():
+        gathered.put(f"raw/{name}", raw)
+    gathered.put("transcript.json", played.transcript)
+    if played.condition is not None:
+        gathered.put("condition.json", files.canonical(played.condition))
 
 
 def _bare(
@@ -187,7 +196,7 @@ def _record(
         "started": _utc(started),
         "ended": _utc(acted),
         "agent_s": round(acted - started, 4),
-        "commands_s": round(sum(call.spent_s for call in played.calls), 4),
+        "commands_s": round(sum(call.spent_s for call in played.calls) + played.program_s, 4),
         "duration_s": round(time.time() - started, 4),
         "ended_by": played.cause,
         "detail": played.detail,

@@ -1,0 +1,82 @@
+"""How much of the machine an agent's program can see: `home`, `bwrap` where bubblewrap is installed, or `light`.
+
+`home`: homes and directories of its own, and nothing above its working directory or in the system that tells agents
+what to do. `bwrap`: the same behind bubblewrap, with a read-only system, no user's files and no network but loopback.
+`light`: with the user's own home, for a first try; it proves nothing and is never counted.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from harness.agents._program import Isolation
+from harness.sandbox import Sandbox, SandboxError
+
+#: What agents look for above their working directory.
+INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md", ".claude", "AGENTS.md", "AGENTS.override.md", ".codex", "GEMINI.md",
+                ".gemini", "opencode.json", "opencode.jsonc", ".opencode", ".agents", ".mcp.json")  # fmt: skip
+
+#: Where they look in the system.
+SYSTEM = ("/etc/claude-code", "/etc/codex", "/etc/gemini-cli", "/etc/opencode")
+
+#: What a user's own tools read, that `light` leaves as it is.
+_USERS = ("HOME", "PATH", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+
+
+def check(place: Sandbox, isolation: Isolation) -> None:
+    """Make sure that the sandbox is as isolated as that. Raises SandboxError."""
+    if isolation == "light":
+        lighten(place)
+        return
+    found = above(place.work) + [path for path in SYSTEM if os.path.exists(path)]
+    if found:
+        raise SandboxError(f"agents would read {', '.join(found)}: move it away, or take --isolation light")
+    if isolation == "bwrap" and shutil.which("bwrap") is None:
+        raise SandboxError("bwrap is not installed; install it: apt install bubblewrap")
+
+
+def above(work: Path) -> list[str]:
+    """What stands in the directories above `work` that agents take for instructions."""
+    return [str(directory / name) for directory in work.resolve().parents for name in INSTRUCTIONS
+            if os.path.lexists(directory / name)]  # fmt: skip
+
+
+def lighten(place: Sandbox) -> None:
+    """Give the sandbox's commands the user's own home; lab, state and runtime directory stay the sandbox's."""
+    for name in _USERS:
+        if name in os.environ:
+            place.env[name] = os.environ[name]
+        elif name != "PATH":
+            place.env.pop(name, None)
+    place.env["PATH"] = f"{place.bin}:{place.env['PATH']}"
+
+
+def enclosed(argv: Sequence[str], place: Sandbox, isolation: Isolation) -> tuple[str, ...]:
+    """The words that start `argv` so isolated."""
+    if isolation != "bwrap":
+        return tuple(argv)
+    hidden = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media", "/srv", str(Path.home())]
+    words = ["bwrap", "--die-with-parent", "--unshare-net", "--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev"]
+    for path in dict.fromkeys(os.path.realpath(path) for path in hidden if os.path.isdir(path)):
+        words += ["--tmpfs", path]
+    for path in _shown([*argv[:2], place.subject]):
+        words += ["--ro-bind-try", path, path]
+    root = str(place.root)
+    return (*words, "--bind", root, root, "--chdir", str(place.work), "--", *argv)
+
+
+def _shown(programs: Iterable[str]) -> list[str]:
+    """What must be readable for our own program and for the agent's, wherever the user has installed them."""
+    trees = [sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent)]
+    for program in programs:
+        if os.path.isabs(program) and os.path.exists(program):
+            trees += [_installation(program), _installation(os.path.realpath(program))]
+    return [tree for tree in dict.fromkeys(trees) if tree not in ("/", "/usr", "/usr/bin", "/bin")]
+
+
+def _installation(program: str) -> str:
+    """The tree that a program needs: all node modules beside it, else its own directory."""
+    head, mark, _ = program.partition("/node_modules/")
+    return head + mark.rstrip("/") if mark else os.path.dirname(program)

@@ -1,0 +1,140 @@
+"""Plays an agent that is a program: prepares it, starts it in the sandbox, and tells from outside how it ended.
+
+What it printed and logged is kept as it was (secrets apart) and read by harness/transcripts. A transcript may say that
+the provider failed or that the product stopped at its own limit; whether the agent did its task, nobody asks it.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import agents, execute, isolation, limits, transcripts
+from harness.agents._program import Command, Options, Program
+from harness.bench import Bench
+from harness.played import Played
+from harness.scenario import fill
+
+#: The most that is kept of what a program logged about itself (bytes, all files together).
+SESSION_BYTES = 64 << 20
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+#: Shorter values are no secrets, and would blank half the transcript.
+_SECRET_LENGTH = 8
+
+
+def play(bench: Bench, program: Program, options: Options) -> Played:
+    """Its part of the trial. Raises Interrupted, SandboxError and OSError."""
+    version = agents.version_of(program)
+    if version is None:
+        return _missing(program, f"{program.needs.program} is not on PATH")
+    place = bench.sandbox
+    isolation.check(place, options.isolation)
+    program.prepare(place, options)
+    goal = fill(bench.scenario.goal, place.values).strip()
+    command = program.command(goal, place, options)
+    argv = isolation.enclosed(command.argv, place, options.isolation)
+    watch = limits.Limits(options, limits.by_transcript(program.product))
+    bench.limit(min(time for time in (options.time_s, program.time_s, bench.limit_s) if time is not None))
+    ended = bench.program(argv, command.env, command.stdin, watch)
+    if ended.ended_by == "not_started":
+        return _missing(program, str(ended.error))
+    raw = {name: _blanked(data, command) for name, data in _left(program, bench, ended).items()}
+    told, problem = _read(program, raw, ended)
+    cause, detail = _cause(ended, told, problem, options, began=place.argv_log.stat().st_size > 0)
+    answer = told.answer if told is not None else raw["stdout"].decode("utf-8", "replace")
+    facts = {
+        "product": program.product, "version": version, "argv": _words(argv, command), "code": ended.code,
+        "signal": ended.signal, "ended_by": ended.ended_by, "cut": ended.cut, "duration_s": ended.duration_s,
+        "needs": program.needs.program,
+    }  # fmt: skip
+    return Played(cause, detail, answer, bench.calls, raw=raw, facts=facts,
+                  transcript=told.dumps() if told is not None else None)  # fmt: skip
+
+
+def _missing(program: Program, why: str) -> Played:
+    return Played("agent_missing", f"{why}; install it: {program.needs.install}", "", [])
+
+
+def _left(program: Program, bench: Bench, ended: execute.Ended) -> dict[str, bytes]:
+    """What it printed, and the logs that it wrote: plain files only, up to SESSION_BYTES."""
+    raw = {"stdout": ended.stdout, "stderr": ended.stderr}
+    room = SESSION_BYTES
+    for name, path in sorted(program.collect(bench.sandbox).items()):
+        data = _plain(path, room)
+        if data is not None and name.startswith("session/") and ".." not in Path(name).parts:
+            raw[name] = data
+            room -= len(data)
+    return raw
+
+
+def _plain(path: Path, room: int) -> bytes | None:
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > room:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _blanked(data: bytes, command: Command) -> bytes:
+    for name, value in _secrets(command).items():
+        data = data.replace(value.encode(), f"[{name}]".encode())
+    return data
+
+
+def _words(argv: tuple[str, ...], command: Command) -> list[str]:
+    secrets = _secrets(command)
+    found = []
+    for word in argv:
+        for name, value in secrets.items():
+            word = word.replace(value, f"[{name}]")
+        found.append(word)
+    return found
+
+
+def _secrets(command: Command) -> Mapping[str, str]:
+    return {name: value for name, value in command.env.items()
+            if _SECRET.search(name) and len(value) >= _SECRET_LENGTH}  # fmt: skip
+
+
+_HOW: Mapping[str, transcripts.model.How] = {"exit": "completed", "turn_limit": "max_turns",
+                                             "money_limit": "max_budget"}  # fmt: skip
+
+
+def _read(
+    program: Program, raw: Mapping[str, bytes], ended: execute.Ended
+) -> tuple[transcripts.Transcript | None, str]:
+    """The transcript; or None, and what in it made no sense."""
+    how = transcripts.Ended(_HOW.get(ended.ended_by, "interrupted"), None, ended.ended_by)
+    try:
+        return transcripts.parse(program.product, raw, ended=how), ""
+    except transcripts.TranscriptError as error:
+        return None, str(error)
+
+
+def _cause(ended: execute.Ended, told: transcripts.Transcript | None, problem: str, options: Options, *,
+           began: bool) -> tuple[str, str]:  # fmt: skip
+    """What ended it: what we did to it first, then how its process ended, then what the product says of its own end."""
+    if ended.ended_by != "exit":
+        return ended.ended_by, f"after {ended.duration_s:.1f} s"
+    how = f"exit {ended.code}" if ended.signal is None else f"ended by {ended.signal}"
+    last = ended.stderr.decode("utf-8", "replace").strip()[-300:]
+    if not ended.ok and not ended.stdout.strip() and not began:
+        return "agent_failed_to_start", f"{how}: {last}"
+    if told is None:
+        return "transcript_unreadable", problem
+    if told.ended.how == "provider_error":
+        status = f"{told.ended.status} " if told.ended.status else ""
+        return "provider_failed", f"{status}{told.ended.detail}"[:300]
+    if told.ended.how == "max_turns" and options.turns is not None:
+        return "turn_limit", told.ended.detail[:300]
+    if told.ended.how == "max_budget" and options.money_usd is not None:
+        return "money_limit", told.ended.detail[:300]
+    return ("completed", "") if ended.ok else ("agent_exit", f"{how}: {last}")
+
+
+def options_of(told: Mapping[str, Any], condition: str) -> Options:
+    """The options as a run's manifest keeps them."""
+    return Options(**{**told, "extra": tuple(told.get("extra", ())), "condition": condition})
