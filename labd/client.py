@@ -14,7 +14,7 @@ import sys
 import time
 
 from labd import __version__, errors, paths, shim
-from labd.errors import LabdError, PassedOn, TimedOut, Unreachable
+from labd.errors import LabdError, PassedOn, TimedOut, Unreachable, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,9 +106,10 @@ class Client:
         self.path = paths.socket_path(self.env)
         self.timeout_s = timeout_s
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout_s)
+        self._socket.settimeout(_seconds(timeout_s))
         self._buffer = b""
         self._id = 0
+        self._pid = os.getpid()
         self.in_step = True
         """Whether every question had its answer: a connection where one is still to come should not be used again."""
         try:
@@ -125,15 +126,26 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hang up; whatever still runs for this connection is cancelled at the daemon."""
+        """Hang up; whatever still runs for this connection is cancelled at the daemon.
+
+        A forked process that closes its copy leaves its parent's alone.
+        """
+        self.interrupt()  # else a child forked meanwhile would keep the line, and what is held on it, open
         self._socket.close()
 
     def interrupt(self) -> None:
         """From any thread: end whatever waits on this connection now, and all later uses, with Unreachable."""
+        if not self.own:
+            return
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+
+    @property
+    def own(self) -> bool:
+        """Whether this process made the connection, rather than inherited it by a fork."""
+        return self._pid == os.getpid()
 
     def fileno(self) -> int:
         """For select: readable when there is something for `arrived`."""
@@ -142,6 +154,8 @@ class Client:
     @property
     def idle_and_alive(self) -> bool:
         """Whether a connection that waits for no answer is still good: nothing came, and the peer has not hung up."""
+        if not self.own:
+            return False
         try:
             self._socket.settimeout(0)
             self._socket.recv(1, socket.MSG_PEEK)
@@ -168,7 +182,7 @@ class Client:
         """As `request`, with the exit code and notes too. `timeout_s` is for this answer, instead of the usual one."""
         self.in_step = False
         asked = self.post(method, params, lab=lab)
-        self._socket.settimeout(self.timeout_s if timeout_s is None else timeout_s)
+        self._socket.settimeout(_seconds(self.timeout_s if timeout_s is None else timeout_s))
         while True:
             answer = self.message()
             if answer.get("method") == "rpc.item" and on_item is not None:
@@ -178,18 +192,23 @@ class Client:
                 return reply_of(answer)
 
     def post(self, method: str, params: dict[str, Any] | None = None, *, lab: str | None = None) -> int:
-        """Send a request without waiting for its answer; returns its id. Raises Unreachable."""
+        """Send a request without waiting for its answer; returns its id. Raises Unreachable, and Usage for a value that
+        is none of JSON's.
+        """
+        if not self.own:
+            raise Unreachable("this connection is that of the process that forked this one")
         self._id += 1
         context = {"version": __version__, "cwd": _cwd(), "env": _wanted(self.env), "lab": lab,
                    "program": os.path.join(_cwd(), sys.argv[0])}  # fmt: skip
         message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params or {}, "labd": context}
-        self._socket.settimeout(self.timeout_s)
+        line = _encoded(message, method, params or {})
+        self._socket.settimeout(_seconds(self.timeout_s))
         try:
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
+            self._socket.sendall(line)
         except TimeoutError:
             raise TimedOut("the daemon does not take requests", hint="labd daemons restart --force") from None
         except OSError as error:
-            raise Unreachable(f"the daemon went away: {error.strerror}") from None
+            raise _went_away(error.strerror) from None
         return self._id
 
     def arrived(self) -> list[dict[str, Any]]:
@@ -215,13 +234,40 @@ class Client:
             except TimeoutError:
                 raise TimedOut("the daemon does not answer", hint="labd daemons restart --force") from None
             except OSError as error:
-                raise Unreachable(f"the daemon went away: {error.strerror}") from None
+                raise _went_away(error.strerror) from None
             if not data:
-                raise Unreachable("the daemon went away before it answered")
+                raise _went_away()
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def _encoded(message: dict[str, Any], method: str, params: dict[str, Any]) -> bytes:
+    """The request on one line. Raises Usage, naming the parameter, for a value that JSON has no form for."""
+    try:
+        return json.dumps(message, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError):
+        for name, value in params.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError):
+                raise Usage(f"{method}: {name} can't be {value!r}: text, numbers, true or false, and lists of them are"
+                            " what it takes") from None  # fmt: skip
+        raise
+
+
+def _went_away(why: str | None = None) -> Unreachable:
+    """A question was under way: whether it was acted on, only the journal tells."""
+    return Unreachable(
+        f"the daemon went away before it answered{f' ({why})' if why else ''}, and may have done it already",
+        hint="labd serial log TARGET --events",
+    )
+
+
+def _seconds(timeout_s: float | None) -> float | None:
+    """What a socket takes as a timeout: how long a call may take is for the daemon to check."""
+    return None if timeout_s is None else max(0.0, min(timeout_s, 1e9))
 
 
 def reply_of(answer: dict[str, Any]) -> Reply:

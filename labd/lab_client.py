@@ -191,12 +191,7 @@ class Lab:
         return connection
 
     def _connect(self) -> Client:
-        try:
-            connection = Client(self.env, timeout_s=self.timeout_s)
-        except Unreachable:
-            self.start_daemon()
-            connection = Client(self.env, timeout_s=self.timeout_s)
-        hello = connection.request("daemon.hello")
+        connection, hello = self._greet()
         if hello.get("version") != __version__:
             connection.close()
             raise Unreachable(
@@ -205,6 +200,21 @@ class Lab:
             )
         self._state = hello.get("state") or self._state
         return connection
+
+    def _greet(self) -> tuple[Client, dict[str, Any]]:
+        """A new connection, and what the daemon says of itself; one that is just ending is asked for no more."""
+        for again in (True, True, False):
+            connection = None
+            try:
+                connection = Client(self.env, timeout_s=self.timeout_s)
+                return connection, connection.request("daemon.hello")
+            except Unreachable:
+                if connection is not None:
+                    connection.close()
+                if not again:
+                    raise
+                self.start_daemon()
+        raise AssertionError("unreached")
 
     def _give_back(self, connection: Client, good: bool) -> None:
         with self._lock:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from labd import logquery
 from labd.bell import Bell
 from labd.client import Client, reply_of
-from labd.errors import PassedOn
+from labd.errors import PassedOn, Usage
 from labd.journal_read import Event as JournalEvent
 from labd.journal_read import Line as JournalLine
 from labd.journal_read import Reader
+from labd.lab_hold import Grip
 from labd.lab_results import Event, Interface, Line, Match, Ran, Sent, match_of, ran_of
 from labd.logtext import line_text
 
@@ -41,6 +42,7 @@ class Console:
         self._lock = threading.Lock()
         self.born = self._cursor = self.end
         self._bells: set[Bell] = set()
+        self._grips: list[Grip] = []
 
     def __repr__(self) -> str:
         return f"<Console {self.name}>"
@@ -80,18 +82,19 @@ class Console:
 
     # --- sending and waiting -----------------------------------------------------------------------------------------
 
-    def send(self, data: str | bytes, *, newline: bool | None = None, pace_ms: float | None = None,
-             **more: Any) -> Sent:  # fmt: skip
+    def send(self, data: str | bytes | bytearray | memoryview, *, newline: bool | None = None,
+             pace_ms: float | None = None, **more: Any) -> Sent:  # fmt: skip
         """Type text (its line end is added) or send bytes (exactly those). `newline` says otherwise.
 
         `pace_ms` waits after each byte. `more` are parameters of `labd serial send` by name. The next `expect` looks
         at what comes after this. Raises Unreachable when the port is not captured or down (nothing is sent later),
         Busy while somebody else holds the line, TimedOut when it takes no more.
         """
-        whole = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+        whole = _bytes(data)
         if isinstance(data, str) if newline is None else newline:
             whole += self.config["eol"].encode()
-        wait = float(more.get("wait") or 0.0) + len(whole) * (pace_ms or 0.0) / 1000
+        wait = _seconds(more.get("wait") or 0.0) + len(whole) * (pace_ms or 0.0) / 1000
+        self.still_held()
         answer = self._call("serial.send", wait_s=wait, **exact(whole), pace_ms=pace_ms, **more)
         with self._lock:
             self._cursor = int(answer["rx"])
@@ -107,11 +110,11 @@ class Console:
         nearest miss and the last lines), Died at a death pattern, Unreachable when the capture ended, Usage for a bad
         pattern.
         """
-        first, *others = [pattern] if isinstance(pattern, str) else pattern
+        first, *others = _patterns(pattern)
         with self._lock:
             start = self._cursor if cursor is None else cursor
         params = {"pattern": first, "any": others, "from_offset": start, "timeout": timeout, **more}
-        found = match_of(self._ask("serial.expect", wait_s=timeout, **params), self.name)
+        found = match_of(self._ask("serial.expect", wait_s=_seconds(timeout), **params), self.name)
         with self._lock:
             self._cursor = found.end
         return found
@@ -123,7 +126,11 @@ class Console:
         (then `data` has the exact bytes), `no_status`, `shell`, `pace_ms`, `take` … Raises TimedOut when it does not
         end in `timeout` seconds, Busy while somebody else types, Unreachable when the port is down or goes.
         """
-        data = self._call("serial.run", wait_s=timeout, command=command, timeout=timeout, **more)
+        if not isinstance(command, str):
+            raise Usage(f"a command is text, not {command!r}", hint=f"{self.name}: run('uname -r')")
+        wait = _seconds(timeout) + _seconds(more.get("wait") or 0.0)
+        self.still_held()
+        data = self._call("serial.run", wait_s=wait, command=command, timeout=timeout, **more)
         ran = ran_of(data)
         with self._lock:
             self._cursor = int(data.get("cursor") or self.end)
@@ -136,13 +143,26 @@ class Console:
         """Within `with`: nobody but this process writes to the console. Reading is free for all.
 
         Waits up to `wait` seconds for whoever writes now, or takes the console over. Raises Busy, which says who has
-        it; so do sends once somebody took it over.
+        it. Once somebody took it over sends and the end of the `with` raise Busy, and Unreachable once the daemon went
+        away under it: others may have typed then.
         """
-        grip = self.grip(take=take, wait=wait, why=why)
+        grip = Grip(self.name, self.grip(take=take, wait=wait, why=why))
+        with self._lock:
+            self._grips.append(grip)
         try:
             yield
+            grip.check()
         finally:
+            with self._lock:
+                self._grips.remove(grip)
             grip.close()
+
+    def still_held(self) -> None:
+        """Raise why, if this object holds the console and lost it."""
+        with self._lock:
+            grips = list(self._grips)
+        for grip in grips:
+            grip.check()
 
     def grip(self, *, take: bool, wait: float, why: str) -> Client:
         """A connection of its own that holds the console for as long as it is open."""
@@ -206,7 +226,7 @@ class Console:
         A line that stays unfinished is given as it is (`partial`), and again, whole, once it ends. Goes on until
         `hang_up`, until the Lab is closed, or `timeout` seconds in all have passed.
         """
-        bell = self._bell()
+        bell = self.bell()
         until = None if timeout is None else time.monotonic() + timeout
 
         def wait(directory: str, seconds: float) -> bool:
@@ -231,11 +251,24 @@ class Console:
         return LabSpawn(self, **options)
 
     def hang_up(self) -> None:
-        """End every `follow` of this console, in whatever thread."""
+        """End every `follow` of this console, in whatever thread, and be EOF for its pexpect spawns."""
         with self._lock:
             bells = list(self._bells)
         for bell in bells:
             bell.close()
+
+    def bell(self) -> Bell:
+        """Rings when there is more to read, until `hang_up` or `forget`."""
+        bell = Bell(self.lab.env, self.directory)
+        with self._lock:
+            self._bells.add(bell)
+        return bell
+
+    def forget(self, bell: Bell) -> None:
+        """Nobody waits for this bell any more."""
+        bell.close()
+        with self._lock:
+            self._bells.discard(bell)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -254,19 +287,11 @@ class Console:
         found = logquery.query(self.directory, encoding=encoding, **selectors)
         return (_value(item, encoding) for item in found if not isinstance(item, (bytes, logquery.Note)))
 
-    def _bell(self) -> Bell:
-        bell = Bell(self.lab.env, self.directory)
-        with self._lock:
-            self._bells.add(bell)
-        return bell
-
     def _following(self, bell: Bell, items: Iterator[Line | Event]) -> Iterator[Line | Event]:
         try:
             yield from items
         finally:
-            bell.close()
-            with self._lock:
-                self._bells.discard(bell)
+            self.forget(bell)
 
 
 def _value(item: JournalLine | JournalEvent, encoding: str) -> Line | Event:
@@ -278,6 +303,33 @@ def _value(item: JournalLine | JournalEvent, encoding: str) -> Line | Event:
 
 def _event(event: JournalEvent) -> Event:
     return Event(event.number, event.kind, event.rx, event.wall_ns / 1e9, dict(event.fields))
+
+
+def _bytes(data: object) -> bytes:
+    """What goes out for `data`. Raises Usage for what is neither text nor bytes."""
+    if isinstance(data, str):
+        return data.encode("utf-8", "surrogateescape")
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    raise Usage(f"what is sent is text or bytes, not {data!r}", hint="send('text') or send(b'\\x1b')")
+
+
+def _patterns(pattern: object) -> Sequence[str]:
+    """The patterns to wait for. Raises Usage for what is no text, or none at all."""
+    several = [pattern] if isinstance(pattern, (str, bytes)) or not hasattr(pattern, "__iter__") else [*pattern]
+    wrong = [one for one in several if not isinstance(one, str)]
+    if wrong or not several:
+        what = f"{wrong[0]!r}" if wrong else "an empty list"
+        raise Usage(f"a pattern is text, which is looked for in the console's text, not {what}",
+                    hint="expect(r'login: ') or expect(['login: ', '# '])")  # fmt: skip
+    return cast("list[str]", several)
+
+
+def _seconds(timeout: object) -> float:
+    """How long an answer may take. Raises Usage for what is no number of seconds."""
+    if isinstance(timeout, (int, float)) and timeout == timeout:
+        return float(timeout)
+    raise Usage(f"a timeout is a number of seconds, not {timeout!r}", hint="timeout=30, the default")
 
 
 def exact(data: bytes) -> dict[str, Any]:

@@ -7,25 +7,33 @@ everything that pexpect does with a descriptor works (select, `async_=True`). Wh
 Why a descriptor and a thread, rather than reads straight from the journal: a spawn without a descriptor breaks
 pexpect's asyncio support and every suite that selects on it, for the gain of a tenth of a millisecond.
 
-The end of the capture (`serial stop`) is EOF. A port that is lost is none: the daemon opens it again, and the spawn
-goes on.
+The end of the capture (`serial stop`), and of the `Lab`, is EOF. A port that is lost is none: the daemon opens it
+again, and the spawn goes on.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import socket
+import termios
 import threading
+import tty
+from pty import STDIN_FILENO, STDOUT_FILENO
 from typing import TYPE_CHECKING, Any
 
 from pexpect.exceptions import ExceptionPexpect
 from pexpect.fdpexpect import fdspawn
 
-from labd.bell import Bell
-from labd.errors import LabdError
+from labd.errors import LabdError, Unreachable
 from labd.journal_read import Reader
 from labd.lab_console import exact
+from labd.thin import write_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from labd.bell import Bell
     from labd.lab_console import Console
 
 #: Seconds between looks when nothing rings.
@@ -50,7 +58,7 @@ class LabSpawn(fdspawn):  # type: ignore[misc]  # pexpect has no types
         eol = str(console.config["eol"]) or "\n"
         self.linesep = eol if self.encoding is not None else eol.encode()
         self.delaybeforesend = None
-        self._bell = Bell(console.lab.env, console.directory)
+        self._bell = console.bell()
         self._pump = _Pump(reader, self._far, self._bell, reader.end_offset if cursor is None else cursor)
         self._pump.start()
 
@@ -64,14 +72,20 @@ class LabSpawn(fdspawn):  # type: ignore[misc]  # pexpect has no types
         text = self._coerce_send_string(s)
         self._log(text, "send")
         data: bytes = self._encoder.encode(text, final=False)
-        if data:
-            try:
-                console = self.labd_console
-                where = {"target": console.target, "interface": console.interface}
-                console.lab.ask("serial.send", {**where, **exact(data)})
-            except LabdError as error:
-                raise LabSendError(error) from error
+        self._transmit(data)
         return len(data)
+
+    def _transmit(self, data: bytes) -> None:
+        console = self.labd_console
+        where = {"target": console.target, "interface": console.interface}
+        try:
+            if self.closed:
+                raise Unreachable(f"{console.name}: this spawn was closed", hint="console.pexpect() makes another")
+            console.still_held()
+            if data:
+                console.lab.ask("serial.send", {**where, **exact(data)})
+        except LabdError as error:
+            raise LabSendError(error) from error
 
     def sendline(self, s: str | bytes = "") -> int:
         """Send with `linesep` behind it."""
@@ -106,7 +120,7 @@ class LabSpawn(fdspawn):  # type: ignore[misc]  # pexpect has no types
         self.closed = True
         self.flush()
         self.child_fd = -1
-        self._bell.close()
+        self.labd_console.forget(self._bell)
         self._near.close()
         self._pump.join(10)
 
@@ -117,12 +131,48 @@ class LabSpawn(fdspawn):  # type: ignore[misc]  # pexpect has no types
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
-            self._bell.close()
+            self.labd_console.forget(self._bell)
 
-    def interact(self, *args: Any, **named: Any) -> None:
-        """Not here: `labd serial connect` is the way, beside the running suite."""
-        name = self.labd_console
-        raise ExceptionPexpect(f"to interact: labd serial connect {name.target} -i {name.interface}")
+    def interact(self, escape_character: str | None = "\x1d", input_filter: Callable[[bytes], bytes] | None = None,
+                 output_filter: Callable[[bytes], bytes] | None = None) -> None:  # fmt: skip
+        """As `pexpect.spawn.interact`: this program's terminal on the console, until the escape character is typed or
+        the capture ends. Raises `termios.error` where stdin is no terminal.
+        """
+        escape = None if escape_character is None else escape_character.encode("latin-1")
+        self.write_to_stdout(self.buffer)
+        self.stdout.flush()
+        self._buffer = self.buffer_type()
+        modes = termios.tcgetattr(STDIN_FILENO)
+        tty.setraw(STDIN_FILENO)
+        try:
+            while True:
+                ready, _, _ = select.select([self.child_fd, STDIN_FILENO], [], [])
+                if self.child_fd in ready and not self._show(output_filter):
+                    return
+                if STDIN_FILENO in ready and not self._typed(escape, input_filter):
+                    return
+        finally:
+            termios.tcsetattr(STDIN_FILENO, termios.TCSAFLUSH, modes)
+
+    def _show(self, change: Callable[[bytes], bytes] | None) -> bool:
+        """Show what came; False at the end of the capture."""
+        data = os.read(self.child_fd, 65536)
+        shown = change(data) if change is not None else data
+        self._log(shown if self.encoding is None else self._decoder.decode(shown, final=False), "read")
+        write_all(STDOUT_FILENO, shown)
+        return bool(data)
+
+    def _typed(self, escape: bytes | None, change: Callable[[bytes], bytes] | None) -> bool:
+        """Send what was typed; False behind the escape character, or when the terminal is gone."""
+        data = os.read(STDIN_FILENO, 1024)
+        data = change(data) if change is not None else data
+        data, found, _ = data.partition(escape) if escape else (data, b"", b"")
+        self._log(data if self.encoding is None else data.decode(self.encoding, "replace"), "send")
+        try:
+            self._transmit(data)
+        except LabSendError as error:
+            write_all(STDOUT_FILENO, f"\r\n[labd: {error}]\r\n".encode("utf-8", "replace"))
+        return bool(data) and not found
 
 
 class LabSendError(LabdError, OSError):

@@ -86,7 +86,7 @@ class Terminal:
         if not os.isatty(fd):
             raise Usage(
                 "serial connect needs a terminal on its stdin",
-                hint="in scripts: labd serial send, labd serial expect, labd serial log --follow",
+                hint="in scripts: labd serial send TEXT; labd serial expect PATTERN; labd serial log --follow",
             )
         self.fd = fd
         self.out = out
@@ -106,9 +106,11 @@ class Terminal:
             raise
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, *exc: object) -> None:
         for number in self._handlers:
             signal.signal(number, signal.SIG_IGN)  # a second signal must not keep the terminal from being restored
+        if kind is Ended:
+            self._discard()
         self._restore()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
@@ -132,6 +134,13 @@ class Terminal:
         tty.setraw(self.fd, termios.TCSADRAIN)
         if self.title:
             self.write(b"\x1b[22;2t\x1b]2;" + self.title.encode("utf-8", "replace") + b"\x07")
+
+    def _discard(self) -> None:
+        """Throw away what a terminal that takes nothing still has to show: nothing else could ever be written to it."""
+        try:
+            termios.tcflush(self.fd, termios.TCOFLUSH)
+        except termios.error:
+            pass  # the terminal itself is gone
 
     def _restore(self) -> None:
         try:

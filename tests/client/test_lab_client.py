@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import os
+import signal
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
 from labd.client import Client, Lab
-from labd.errors import LabdError, NotFound, PassedOn, Refused, TimedOut, Unreachable, Usage
+from labd.errors import Busy, LabdError, NotFound, PassedOn, Refused, TimedOut, Unreachable, Usage
 from labd.lab_console import Console
 from tests.conftest import LAB_OF_ONE, BenchInAFolder, until
 
@@ -188,3 +192,116 @@ def test_a_held_console_is_written_to_by_its_holder_alone(shell: Console, board:
             assert other["dut"].console.state().fields["writer"]["what"] == "a measurement"
     until("the console free again", lambda: shell.state().fields["writer"] is None)
     board("serial", "send", "dut", "x")
+
+
+def test_a_hold_that_was_taken_over_is_told_to_who_believes_in_it(shell: Console, board: BenchInAFolder):
+    with pytest.raises(Busy, match="taken over"), shell.hold(why="a measurement"):
+        board("serial", "send", "dut", "echo theirs", "--take")
+        until("the hold's end", lambda: _raises(Busy, lambda: shell.send("echo mine")))
+        until("the same of a run", lambda: _raises(Busy, lambda: shell.run("echo mine")))
+    assert shell.send("echo free").accepted
+
+
+def test_a_hold_does_not_outlive_its_daemon_silently(shell: Console, board: BenchInAFolder):
+    with pytest.raises(Unreachable, match=r"held no more.*others may have typed"), shell.hold():
+        board("daemons", "restart")
+    with shell.hold():
+        assert shell.send("echo again").accepted
+
+
+def _raises(kind: type[Exception], act: Any) -> bool:
+    try:
+        act()
+    except kind:
+        return True
+    return False
+
+
+def test_a_forked_process_has_connections_of_its_own_and_leaves_its_parents_alone(lab: Lab, shell: Console):
+    following = shell.follow(timeout=20)
+    first = next(following)  # so that it waits on a connection
+    out, into = os.pipe()
+    with shell.hold(why="the parent's"):
+        child = os.fork()
+        if child == 0:
+            try:
+                codes = [shell.state().state, str(shell.expect("login: ", cursor=0, timeout=10).index)]
+                lab.close()
+                os.write(into, " ".join(codes).encode())
+            finally:
+                os._exit(0)
+        answers = [shell.expect("login: ", cursor=0, timeout=10).text for _ in range(10)]
+        os.waitpid(child, 0)
+        assert (answers, os.read(out, 100)) == (["login: "] * 10, b"open 0")
+        assert shell.send("echo still-$((1+1))held").accepted
+    assert first.text and any("still-" in str(line) for line in following)
+    os.close(out)
+    os.close(into)
+
+
+def test_what_is_held_is_let_go_though_a_forked_process_lives_on(shell: Console):
+    with shell.hold():
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+    try:
+        until("the console free again", lambda: shell.state().fields["writer"] is None, seconds=5)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("daemon", ["killed", "restarted"])
+def test_a_daemon_that_goes_under_a_wait_is_said_and_the_next_call_finds_another(
+    shell: Console, board: BenchInAFolder, daemon: str
+):
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            shell.expect("never", timeout=20)
+        except LabdError as error:
+            failed.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    with Client(board.env) as client:
+        until("the wait", lambda: any("expect" in str(call) for call in client.request("daemon.status")["calls"]))
+    pid = board.daemon_pid()
+    assert pid is not None
+    if daemon == "killed":
+        os.kill(pid, signal.SIGKILL)
+    else:
+        board("daemons", "restart")
+    assert shell.watch().state == "open"
+    waiting.join(20)
+    assert isinstance(failed[0], Unreachable) and "may have done it already" in str(failed[0])
+
+
+@pytest.mark.parametrize("wrong", [b"bytes", 5, None, [], ["login", b"# "], ["login", "("], "", "("])
+def test_a_pattern_that_is_none_is_a_usage_error(shell: Console, wrong: Any):
+    with pytest.raises(Usage):
+        shell.expect(wrong, timeout=0.1)
+
+
+@pytest.mark.parametrize("wrong", [None, "5", math.nan, math.inf, -1, 1e12])
+def test_a_timeout_that_is_no_time_is_a_usage_error(shell: Console, wrong: Any):
+    with pytest.raises(Usage):
+        shell.expect("login", timeout=wrong)
+    with pytest.raises(Usage):
+        shell.run("true", timeout=wrong)
+
+
+def test_what_can_not_be_sent_is_a_usage_error_and_bytes_of_any_kind_can_be(shell: Console):
+    wrong: Any
+    for wrong in (5, None, ["x"]):
+        with pytest.raises(Usage, match="text or bytes"):
+            shell.send(wrong)
+    with pytest.raises(Usage, match="a command is text"):
+        shell.run(b"true")  # type: ignore[arg-type]
+    with pytest.raises(Usage, match=r"bogus can.t be"):
+        shell.send("x", bogus=object())
+    before = len(list(shell.events(kinds=["tx"])))
+    shell.send(memoryview(b"m\r"))
+    shell.send(bytearray(b"b\r"))
+    assert [event.data for event in shell.events(kinds=["tx"])][before:] == [b"m\r", b"b\r"]

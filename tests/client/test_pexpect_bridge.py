@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+import subprocess
+import sys
+import termios
 import threading
 
 import pexpect
@@ -127,8 +130,63 @@ def test_pexpects_asyncio_support_works(shell: Console):
     assert asyncio.run(main()) == 0
 
 
-def test_interacting_is_left_to_serial_connect(shell: Console):
+def test_a_spawn_that_was_closed_sends_nothing(shell: Console):
     child = shell.pexpect()
-    with pytest.raises(pexpect.ExceptionPexpect, match="labd serial connect dut -i console"):
-        child.interact()
     child.close()
+    before = len(list(shell.events(kinds=["tx"])))
+    with pytest.raises(OSError, match="closed"):
+        child.sendline(b"reboot")
+    assert len(list(shell.events(kinds=["tx"]))) == before
+
+
+def test_the_end_of_the_lab_is_eof(lab: Lab, shell: Console):
+    child = shell.pexpect(timeout=20)
+    threading.Timer(0.2, lab.close).start()
+    child.expect(pexpect.EOF)
+    assert not child.isalive()
+    child.close()
+
+
+INTERACTS = """
+import sys
+from labd.client import Lab
+
+with Lab() as lab:
+    child = lab["dut"].console.pexpect(encoding="utf-8", timeout=20, logfile=open("log", "w", encoding="utf-8"))
+    child.sendline("echo before-it")
+    child.expect("before-it")
+    sys.stdout.write("now\\n")
+    child.interact(output_filter=lambda data: data.replace(b"secret", b"******"))
+    sys.stdout.write("over\\n")
+    child.sendline("echo after-$((3+3))")
+    child.expect("after-6")
+    sys.stdout.write("matched\\n")
+"""
+
+
+def test_a_person_interacts_and_the_suite_goes_on(shell: Console, board: BenchInAFolder):
+    person = pexpect.spawn(sys.executable, ["-c", INTERACTS], env=board.env, cwd=str(board.root), timeout=20,
+                           encoding="utf-8")  # fmt: skip
+    modes = termios.tcgetattr(person.child_fd)
+    person.expect("now\r\n")
+    person.expect("before-it")
+    person.send("echo typed-$((1+1)) secret\r")
+    person.expect(r"typed-\$\(\(1\+1\)\) \*{6}\r\n")
+    person.send("\x03echo \u00fc\r")
+    person.expect("echo \u00fc\r\n")
+    until("the raw terminal", lambda: not termios.tcgetattr(person.child_fd)[3] & termios.ICANON)
+    person.send("\x1d")
+    person.expect("over\r\n")
+    assert termios.tcgetattr(person.child_fd) == modes
+    person.expect("matched\r\n")
+    person.expect(pexpect.EOF)
+    person.close()
+    assert person.exitstatus == 0
+    assert b"echo \xc3\xbc\r" in b"".join(event.data for event in shell.events(kinds=["tx"]))
+    assert "typed-" in (board.root / "log").read_text()
+
+
+def test_without_a_terminal_there_is_no_interacting(shell: Console, board: BenchInAFolder):
+    done = subprocess.run([sys.executable, "-c", INTERACTS], env=board.env, cwd=board.root, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)  # fmt: skip
+    assert "termios.error" in done.stderr and "over" not in done.stdout
