@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from graders import journal_view, outside_bench, preserved, route, said_and_done, t1_config
+from graders import joined, journal_view, outside_bench, preserved, route, said_and_done, t1_config
 from graders.bundle_view import Bundle
 from graders.verdict import Check, Verdict, conclude
 
@@ -34,6 +34,7 @@ def grade(bundle: Bundle) -> Verdict:
         *only_asked(bundle),
         *line_route(bundle),
         *route.check(bundle),
+        *joined.check(bundle),
         *lab(bundle),
         *said_and_done.ended(bundle),
         said_and_done.exit_codes(bundle),

@@ -7,58 +7,14 @@ sure: graders may ask about them and never accuse. Pure.
 
 import posixpath
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from graders import shell_starts
+from graders.shell_found import Found, Reach
 from graders.shell_lex import Token, Unclear, tokens
-
-#: `always`: runs when the text runs. `on_success`: has run if the text ended with 0. `maybe`: nobody knows.
-Reach = Literal["always", "on_success", "maybe"]
 
 #: Shells in shells beyond this are not read.
 MOST_DEPTH = 12
-
-
-@dataclass(frozen=True)
-class Found:
-    """One command of the program in a text.
-
-    words: as the program gets them, its name first; those whose index is in `holes` become something that the text
-    does not tell. certain: it runs exactly once, whatever else happens. negated: its success is turned round (`!`).
-    start, end: where it stands (characters; of the outermost word where a shell is in a shell). repeats: it may run
-    more than once. decides: the text's exit code is this command's, if it ran. whole: the text is nothing else, so
-    that the output is this command's too.
-    """
-
-    words: tuple[str, ...]
-    certain: bool
-    negated: bool = False
-    start: int = 0
-    end: int = 0
-    reach: Reach = "maybe"
-    repeats: bool = False
-    decides: bool = False
-    whole: bool = False
-    holes: frozenset[int] = frozenset()
-
-    def matches(self, argv: Sequence[str]) -> bool:
-        """Whether words that a recorder saw can be this command; the program's own path is not compared."""
-        here: set[int] = {1}  # how many of our words may be used up, after each of theirs
-        for word in argv[1:]:
-            here = {at + step for at in self._skip(here) if at < len(self.words)
-                    for step in ((0, 1) if at in self.holes else (1,))
-                    if at in self.holes or self.words[at] == word}  # fmt: skip
-        return len(self.words) in self._skip(here)
-
-    def _skip(self, places: set[int]) -> set[int]:
-        """`places`, and those behind words that may become no word at all."""
-        reached = set(places)
-        for at in range(len(self.words)):
-            if at in reached and at in self.holes:
-                reached.add(at + 1)
-        return reached
 
 
 def commands(text: str, program: str) -> list[Found]:
@@ -113,7 +69,7 @@ class _Parser:
         self.at = self.nesting = 0
         self.found: list[Found] = []
         self.floor: Reach = "always"  # what has been said so far may have ended the shell
-        self.shadowed = False
+        self.shadowed = self.pipefail = self.trapped = False
         self.looking = False  # ahead: nothing is collected
         self.ends: dict[int, int] = {}
 
@@ -122,7 +78,10 @@ class _Parser:
         if self.at < len(self.tokens):
             raise Unclear(f"unexpected {self.tokens[self.at].text!r}")
         if self.shadowed:
-            return [replace(one, certain=False, reach="maybe", decides=False, whole=False) for one in self.found]
+            return [replace(one, certain=False, reach="maybe", decides=False, needed=False, whole=False)
+                    for one in self.found]  # fmt: skip
+        if self.trapped:  # what a trap does may change the exit code
+            self._undecided(0)
         return self.found
 
     # -- tokens --------------------------------------------------------------------------------------------------
@@ -197,12 +156,13 @@ class _Parser:
     def _and_or(self, where: _Where) -> None:
         start_reach = where.reach
         only_and, depends = True, False
+        begun = len(self.found)
         while True:
             start = len(self.found)
             self._pipeline(where, depends)
             if not self._is("&&", "||"):
                 return
-            self._undecided(start)
+            self._undecided(start if self._is("&&") else begun, needed=self._is("&&"))
             only_and = only_and and self._is("&&")
             self.at += 1
             self._newlines()
@@ -216,19 +176,24 @@ class _Parser:
             where = replace(where, negated=where.negated or token.text == "!", alone=False)
             while token.text == "time" and self._keyword("-p"):
                 self.at += 1
+        piped = False
         while True:
             start = len(self.found)
             self._command(where, depends)
             if not self._is("|", "|&"):
+                if self.pipefail and piped:
+                    self._undecided(start)
                 return
+            piped = True
             self.at += 1
             self._newlines()
             self._undecided(start)
             where = replace(where, alone=False)
 
-    def _undecided(self, start: int) -> None:
+    def _undecided(self, start: int, *, needed: bool = False) -> None:
         """What has been found since `start` is not the last word: more of its pipe or list comes."""
-        self.found[start:] = [replace(one, decides=False, whole=False) for one in self.found[start:]]
+        self.found[start:] = [replace(one, decides=False, needed=one.needed and needed, whole=False)
+                              for one in self.found[start:]]  # fmt: skip
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -349,15 +314,17 @@ class _Parser:
 
     def _nested(self, text: str, where: _Where, token: Token, *, last: bool, exact: bool = True) -> None:
         """The commands of a text within this one, no surer than their place here."""
+        ending = where.last and last and exact and not where.negated
         for one in _read(text, self.program, self.depth + 1):
             reach = _least(one.reach, where.reach, self.floor)
             if reach == "on_success" and not (where.last and last):
                 reach = "maybe"
+            repeats = one.repeats or where.repeats
             self.found.append(replace(
-                one, start=token.start, end=token.end, reach=reach, certain=reach == "always" and not one.repeats
-                and not where.repeats, repeats=one.repeats or where.repeats, negated=one.negated or where.negated,
-                decides=one.decides and where.last and last and exact, whole=one.whole and where.alone and last and
-                exact))  # fmt: skip
+                one, start=token.start, end=token.end, reach=reach, certain=reach == "always" and not repeats,
+                repeats=repeats, negated=one.negated or where.negated, decides=one.decides and ending,
+                needed=one.needed and ending and reach != "maybe", whole=one.whole and ending and where.alone,
+            ))  # fmt: skip
 
     def _run(self, words: list[Token], where: _Where, body: str | None) -> None:
         """One simple command: ours, one that starts another, or one that is no business of ours."""
@@ -378,9 +345,10 @@ class _Parser:
         repeats = where.repeats or not started.once
         told = tuple(token.text for token in words) + (("",) if started.more else ())
         holes = {at for at, token in enumerate(words) if token.open} | ({len(words)} if started.more else set())
+        decides = where.last and started.exact and not where.negated
         self.found.append(Found(
             told, reach == "always" and not repeats, where.negated, words[0].start, words[-1].end, reach, repeats,
-            where.last and started.exact and not where.negated, where.alone and started.exact, frozenset(holes),
+            decides, decides and reach != "maybe", where.alone and started.exact, frozenset(holes),
         ))  # fmt: skip
 
     def _ends(self, words: list[Token], conditional: bool) -> None:
@@ -388,6 +356,8 @@ class _Parser:
         told = [token.text for token in words]
         if not told:
             return
+        self.trapped = self.trapped or told[0] == "trap"
+        self.pipefail = self.pipefail or (told[0] == "set" and "pipefail" in told)
         if told[0] == "set" and any(re.fullmatch(r"-[a-df-z]*e[a-z]*|errexit", word) for word in told[1:]):
             self.floor = _least(self.floor, "on_success")
         elif told[0] in ("exit", "return", "logout") or (told[0] == "exec" and len(told) > 1):

@@ -8,7 +8,7 @@ was decided on; what could not be classified fails closed.
 import re
 from typing import Any
 
-from graders import labpath, preserved, route, said_and_done
+from graders import joined, labpath, preserved, route, said_and_done
 from graders.bundle_view import Bundle
 from graders.verdict import Check, Verdict, conclude
 
@@ -29,6 +29,7 @@ def grade(bundle: Bundle) -> Verdict:
         *said_and_done.had_to_run(bundle),
         *said_and_done.central(bundle),
         *route.check(bundle),
+        *joined.check(bundle),
         allowlist(bundle),
         *only_asked(bundle),
         nothing_ran(bundle),

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from graders import joined, route
+from graders.bundle_view import Bundle, BundleError
 from harness import transcripts
 from harness.transcripts import Transcript
 from harness.transcripts.model import MAIN, Call
@@ -43,6 +45,7 @@ def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
             f"labd-eval transcript {values.path} --product text" if place.is_file() else "labd-eval transcript --help"
         )
         raise Usage(f"{values.path}: {error}", hint=hint) from error
+    told = _confirmed(place, told)
     if values.atif:
         sys.stdout.write(json.dumps(transcripts.to_atif(told), indent=1, sort_keys=True) + "\n")
     elif values.json:
@@ -50,6 +53,18 @@ def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
     else:
         sys.stdout.write(table(told))
     return 0
+
+
+def _confirmed(place: Path, told: Transcript) -> Transcript:
+    """With the exit codes that the recorder saw, where `place` is a stored trial that has a record."""
+    if not (place / "trial.json").is_file():
+        return told
+    bundle, plain = Bundle(place), told.as_dict()
+    try:
+        found = joined.join(plain, route.subject_invocations(bundle), route.subject(bundle.trial))
+    except BundleError as error:
+        raise LabdError(str(error)) from error
+    return transcripts.from_dict(joined.confirmed(plain, found))
 
 
 def _read(place: Path) -> dict[str, bytes]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.shell_words import Found, commands
+from graders.shell_found import Found
+from graders.shell_words import commands
 
 #: text → (words, reach) of each command of labd in it.
 KNOWN = {
@@ -80,6 +81,7 @@ def test_what_is_certain_is_what_bash_does(text: str, tmp_path: Path) -> None:
         line = " ".join(command.words[1:])
         assert line in ran or not command.certain, (line, ran, done.stderr)
         assert line in ran or command.reach != "on_success" or done.returncode
+        assert not command.needed or done.returncode, "the stand-in fails, so what needs it does"
         if command.decides and command.certain:
             assert done.returncode == 7, line
     assert set(ran) <= {" ".join(command.words[1:]) for command in found}
@@ -102,6 +104,23 @@ def test_tells_whose_the_exit_code_and_the_output_are() -> None:
     assert not one("! labd a").decides and one("! labd a").negated
     assert not commands("labd a && labd b", "labd")[0].decides
     assert not one("labd a > f").whole
+    assert not one("set -o pipefail; true | labd a").decides
+    assert not one("trap 'exit 0' EXIT; labd a").decides
+
+
+def test_tells_what_an_exit_code_of_0_vouches_for() -> None:
+    for text in (
+        "labd a",
+        "cd x && labd a",
+        "labd a && echo ok",
+        "sh -c 'labd a && true' && echo",
+        "cd x || exit 1; labd a",
+    ):
+        assert one(text).needed, text
+    for text in ("labd a; true", "labd a || true", "labd a && true || true", "labd a | cat", "! labd a", "x || labd a",
+                 "exit 0; labd a", "labd a && b; c", "if labd a; then :; fi", "! sh -c 'labd a'",
+                 "timeout 1 labd a"):  # fmt: skip
+        assert not one(text).needed, text
 
 
 def test_words_that_are_not_told_match_anything() -> None:

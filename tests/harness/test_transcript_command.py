@@ -1,6 +1,7 @@
 """`labd-eval transcript` as its users meet it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,16 @@ def test_directories_of_one_session(tmp_path: Path, capsys: pytest.CaptureFixtur
     trial = tmp_path / "trial"
     (trial / "raw").mkdir(parents=True)
     (trial / "raw" / "stdout").write_bytes(data("gemini-basic.jsonl"))
+    (trial / "trial.json").write_text('{"schema": "other"}')
+    assert "not of schema" in said(capsys, str(trial), code=1)
+    (trial / "trial.json").write_text('{"schema": "labd-trial/1", "subject": "echo"}')
+    records = ({"rec": "start", "id": "1", "argv": ["echo", "par"]}, {"rec": "end", "id": "1", "code": 0})
+    (trial / "argv.jsonl").write_bytes(jsonl(*records))
+    assert re.search(r"done +0 +recorder +echo par", said(capsys, str(trial)))
     assert said(capsys, str(trial)).startswith("gemini")
     bare = tmp_path / "bare"
     bare.mkdir()
-    (bare / "trial.json").write_text("{}")
+    (bare / "trial.json").write_text('{"schema": "labd-trial/1"}')
     (bare / "calls.jsonl").write_bytes(jsonl({"step": "x", "argv": ["labd", "x"], "ended_by": "exit", "code": 3}))
     (bare / "answer.txt").write_text("bye")
     assert "labd x" in said(capsys, str(bare)) and "bye" in said(capsys, str(bare))
