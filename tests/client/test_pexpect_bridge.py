@@ -158,8 +158,8 @@ with Lab() as lab:
     sys.stdout.write("now\\n")
     child.interact(output_filter=lambda data: data.replace(b"secret", b"******"))
     sys.stdout.write("over\\n")
-    child.sendline("echo after-$((3+3))")
-    child.expect("after-6")
+    child.sendline("echo after-it")
+    child.expect(r"\\nafter-it\\r")
     sys.stdout.write("matched\\n")
 """
 
