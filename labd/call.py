@@ -100,6 +100,10 @@ class Call:
         """Tell something beside the answer, on stderr: a line, or under --json an object. Silent under --quiet."""
         if self.quiet:
             return
+        if self.lab_flag is not None and "labd " in text:
+            from labd.lab.model import in_lab
+
+            text = in_lab(text, self.lab_words()) or ""
         if self.json and self.face == "cli":
             from labd.jsonlight import dumps
 
@@ -109,7 +113,7 @@ class Call:
 
     def lab_words(self) -> str:
         """What a command must carry to mean this call's lab: "" or `--lab PATH ` with the path quoted for a shell."""
-        if self.lab_flag is None:
+        if self.lab_flag is None or self.lab_path == paths.lab_path(self.env, self.cwd, None):
             return ""
         import shlex
 

@@ -19,6 +19,7 @@ from labd.capture_start import ANSWER_S, START_S, Starter, kill
 from labd.capture_wire import Wire
 from labd.errors import Busy, LabdError, Unreachable
 from labd.journal_shared import SharedJournal
+from labd.lab.model import quoted
 from labd.platform import OURS
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class CaptureLink:
                     return tap
                 except LinkLost:
                     await self._up.wait()
-        raise Unreachable("the capture process does not answer", hint=f"read {self.runtime}/capture.log")
+        raise Unreachable("the capture process does not answer", hint=f"tail {quoted(self.runtime + '/capture.log')}")
 
     async def end(self, tap: RemoteTap) -> None:
         """Store what has arrived, close the capture process's descriptor; returns when the driver has let go."""

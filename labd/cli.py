@@ -261,7 +261,9 @@ def _plain(data: Any) -> str:
 
 def _failed(call: Call, error: LabdError) -> int:
     from labd import render
+    from labd.lab.model import in_lab
 
+    error.hint = in_lab(error.hint, call.lab_words())
     if call.on_error is not None:
         call.on_error(error)
         return error.exit_code
@@ -292,7 +294,7 @@ def _through_daemon(call: Call, daemon_version: str) -> int:
 
     try:
         if daemon_version == thin.FULL:
-            raise Busy("the daemon runs as many calls as it can", hint="labd daemons, which lists them")
+            raise Busy("the daemon runs as many calls as it can", hint="labd daemons")
         if daemon_version:
             raise Unreachable(
                 f"the running daemon is labd {daemon_version}, this program is labd {__version__}",

@@ -134,7 +134,7 @@ class Typist:
             self.result.resent += len(end)
         raise LabdError(
             f"the line end after byte {self._at} had no answer in {TRIES} tries; the text before it came back right",
-            hint="labd serial send --eol lf, if the console wants another one",
+            hint="labd serial send --eol lf TEXT  # if the console wants another one",
         )
 
     def _until_quiet(self, quiet_s: float, most_s: float) -> None:

@@ -29,7 +29,7 @@ class Port:
         device = str(line["device"])
         if device.startswith(("loopback:", "board:")):
             raise Unreachable(f"{name} is a simulated board, which the daemon alone can play",
-                              hint="labd serial connect without --exclusive")  # fmt: skip
+                              hint="leave --exclusive out")  # fmt: skip
         self.name = name
         self.device = device
         self._serial: Any = serial.serial_for_url(device, do_not_open=True)

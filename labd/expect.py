@@ -15,6 +15,7 @@ from typing import Any
 
 from labd.errors import LabdError, Usage
 from labd.journal_read import Event, Reader
+from labd.lab.model import quoted
 from labd.match import DEATHS, QUIET_MS, Matcher, Result
 from labd.match_echo import REACH
 from labd.match_near import LINES, nearest
@@ -98,7 +99,9 @@ def expect(
     try:
         reader = Reader(directory)
     except OSError as problem:
-        raise LabdError(f"{directory} can't be read: {problem.strerror}", hint=f"ls -ld {directory}") from problem
+        raise LabdError(
+            f"{directory} can't be read: {problem.strerror}", hint=f"ls -ld {quoted(directory)}"
+        ) from problem
     start = reader.end_offset if cursor is None else cursor
     if start < reader.first_offset:
         raise Usage(

@@ -11,6 +11,7 @@ import os
 from labd.errors import Busy, LabdError
 from labd.journal_format import EVENTS, RX
 from labd.journal_stream import _fdatasync
+from labd.lab.model import quoted
 
 LOCKS = {RX: "lock", EVENTS: "events.lock"}
 
@@ -47,7 +48,7 @@ def cannot_open(directory: str, problem: OSError) -> LabdError:
     """The error for a journal whose files can't be opened."""
     return LabdError(
         f"the journal {directory} can't be opened: {problem.strerror}",
-        hint=f"df -h {directory}; ls -ld {directory}",
+        hint=f"df -h {quoted(directory)}; ls -ld {quoted(directory)}",
     )
 
 

@@ -106,6 +106,7 @@ def private_dir(path: str) -> str:
 
     Raises Refused if it is a link, belongs to somebody else, or is open to others, Unreachable if it can't be made.
     """
+    import shlex
     import stat
 
     from labd.errors import Refused, Unreachable
@@ -116,12 +117,12 @@ def private_dir(path: str) -> str:
     except OSError as error:
         raise Unreachable(
             f"the runtime directory {path} can't be made: {error.strerror}",
-            hint="XDG_RUNTIME_DIR=/a/private/directory labd …",
+            hint="set XDG_RUNTIME_DIR to a private directory",
         ) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise Refused(f"{path} is not a directory of yours", hint="set XDG_RUNTIME_DIR to a private directory")
     if stat.S_IMODE(found.st_mode) & 0o077:
-        raise Refused(f"{path} is open to other users", hint=f"chmod 700 {path}")
+        raise Refused(f"{path} is open to other users", hint=f"chmod 700 {shlex.quote(path)}")
     return path
 
 
@@ -133,6 +134,6 @@ def socket_in(directory: str) -> str:
     if len(os.fsencode(path)) > SOCKET_BYTES:
         raise Unreachable(
             f"the path of the daemon's socket is too long for a UNIX socket: {path}",
-            hint="XDG_RUNTIME_DIR=/a/shorter/directory labd …",
+            hint="set XDG_RUNTIME_DIR to a shorter directory",
         )
     return path

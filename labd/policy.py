@@ -71,5 +71,5 @@ def _way_out(who: str, need: str) -> str:
     if who == "LABD_POLICY":
         return f"ask whoever set LABD_POLICY in this environment; LABD_POLICY={need} would permit it"
     if who == "the running daemon":
-        return f"labd daemons stop, then start it with LABD_POLICY={need}"
+        return f"start it with LABD_POLICY={need}, after labd daemons stop"
     return f"set level = {need!r} there with an editor, if that is yours to decide"

@@ -168,7 +168,7 @@ class Server:
                 await peer.send(line_of({"jsonrpc": "2.0", "id": request_id, "result": result}))
                 return
             if self.full:
-                raise Busy("the daemon runs as many calls as it can", hint="labd daemons, which lists them")
+                raise Busy("the daemon runs as many calls as it can", hint="labd daemons")
             op = operation_named(method)
             answer = RpcAnswer(peer, request_id, op.stream)
             call = rpc_call_of(["--json", *words_of(op, params)], request, answer)

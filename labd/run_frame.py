@@ -76,7 +76,7 @@ def line_for(command: str, shell: str, ident: str, *, binary: bool = False) -> s
     if len(line.encode("utf-8", "surrogateescape")) > LINE_MAX:
         raise Usage(
             f"the command is too long for one line of a terminal ({len(line)} characters; {LINE_MAX} fit)",
-            hint="put it into a script on the board: labd serial xfer send, or labd serial send --file",
+            hint="put it into a script on the board: labd serial xfer send FILE",
         )
     return line
 
@@ -86,7 +86,10 @@ def _for_hush(command: str, binary: bool) -> str:
         raise Usage("--binary needs a shell with pipes and base64; U-Boot's has none")
     text = command.strip().rstrip(";").rstrip()
     if any(ord(char) < 32 for char in text) or text.count("'") % 2 or not text:
-        raise Usage("U-Boot's shell takes one line, with its quotes closed", hint="one labd serial run for each line")
+        raise Usage(
+            "U-Boot's shell takes one line, with its quotes closed",
+            hint="run each line by itself: labd serial run COMMAND",
+        )
     return text
 
 

@@ -103,6 +103,7 @@ class _Run:
         self.how = how
         self.deadline = time.monotonic() + how.timeout_s
         self.prompt = ""
+        self.idents: list[str] = []
         self.tail = b""
         self.got = bytearray()
 
@@ -111,7 +112,7 @@ class _Run:
         shell = self._shell()
         if shell == "none":
             return self._bare()
-        ident = run_frame.new_id()
+        ident = self._new_id()
         line = run_frame.line_for(self.command, shell, ident, binary=self.how.binary)
         self.board.skip()
         self.how.typed = True
@@ -165,7 +166,7 @@ class _Run:
         """Ask what is there: the answer, and whether it is fit to be remembered. None when the question seems to be
         lost, or read by a program, unless it is the last time.
         """
-        ident = run_frame.new_id()
+        ident = self._new_id()
         self.board.skip()
         self.how.type_line(run_frame.probe(ident))
         answer, asked = b"", time.monotonic()
@@ -183,9 +184,13 @@ class _Run:
             if time.monotonic() - asked > LOST_QUIET_S:
                 return ("none", False) if last else None  # it does not echo, was not listening yet, or has ended now
 
+    def _new_id(self) -> str:
+        self.idents.append(run_frame.new_id())
+        return self.idents[-1]
+
     def _no_shell(self, answer: bytes) -> bool:
         """Whether the console is back at a prompt, having said something else than a shell would."""
-        pending = self.board.pending().rstrip()
+        pending = self._pending().rstrip()
         if not pending or b"\n" not in answer:
             return False
         if pending == self.prompt:
@@ -237,8 +242,9 @@ class _Run:
             self._out(frame.feed(data) if data else frame.quiet())
             if not data and silent >= LOST_QUIET_S and self._back_at_prompt(silent):
                 raise LabdError(
-                    f"{self.board.name} is back at a prompt without having told the exit code: the shell gave up on "
-                    f"the line, or the command ended it; last lines: {self._last()!r}",
+                    f"{self.board.name} shows a prompt without having told the exit code: the shell gave up on the "
+                    "line, the command ended it or the board, or it has printed what looks like a prompt and still "
+                    f"runs; last lines: {self._last()!r}",
                     hint=f"labd serial log {self.board.target} -i {self.board.line['name']} --tail 20",
                 )
             if time.monotonic() > progress:
@@ -248,11 +254,15 @@ class _Run:
 
     def _back_at_prompt(self, silent: float) -> bool:
         """Whether the prompt is there again, or one that a new shell or a login would show."""
-        pending = self.board.pending() or plain(run_frame.without_stamped(self.tail).rpartition(b"\n")[2])
+        pending = self._pending()
         known = (self.prompt, self.how.known.prompt.rstrip() if self.how.known else "")
         if pending.rstrip() and pending.rstrip() in known:
             return True
         return silent >= FRESH_QUIET_S and _FRESH.search(pending) is not None
+
+    def _pending(self) -> str:
+        """The unfinished line, also where a kernel logged behind it."""
+        return self.board.pending() or plain(run_frame.without_stamped(self.tail).rpartition(b"\n")[2])
 
     def _decode(self, ran: Ran) -> None:
         try:
@@ -264,7 +274,7 @@ class _Run:
                 ) from None
             raise LabdError(
                 f"interleaved: what came is not what the command printed ({problem}); its exit code can't be told",
-                hint="labd serial run again, when the board logs less",
+                hint="run it again when the board logs less",
             ) from None
         if not checked:
             self.how.note("the board has no cksum: the output came whole, unchecked")
@@ -281,6 +291,9 @@ class _Run:
 
     def _bare(self) -> Ran:
         """Type the command as it is; what comes until the prompt is back is its output."""
+        if self.how.binary:
+            raise LabdError(f"{self.board.name} has no shell, which --binary needs; the command was not typed",
+                            hint="again without --binary")  # fmt: skip
         if not self.prompt:
             self.board.skip()
             self.how.type_line("")
@@ -310,18 +323,19 @@ class _Run:
             return TimedOut(
                 f"{name}: nothing that came in {self.how.timeout_s:g} s looks like a shell's answer, so a program may "
                 f"still run there; {self.command!r} was not typed; last lines: {self._last()!r}",
-                hint=f"labd serial send {target} -i {interface} --key ctrl-c stops what runs",
+                hint=f"labd serial send {target} -i {interface} --key ctrl-c  # stops what runs",
             )
         why = "the shell waits for more: a quote or a bracket is open" if open_quote else "it may still run"
         return TimedOut(
             f"{name}: {self.command!r} did not end in {self.how.timeout_s:g} s; {why}, and is not typed again; "
             f"last lines: {self._last()!r}",
-            hint=f"labd serial send {target} -i {interface} --key ctrl-c stops it",
+            hint=f"labd serial send {target} -i {interface} --key ctrl-c  # stops it",
         )
 
     def _last(self) -> str:
         lines = [plain(line) for line in (bytes(self.got[-4096:]) or self.tail).split(b"\n")]
-        return "\n".join([line for line in lines if line.strip()][-3:])[-400:]
+        said = [line for line in lines if line.strip() and not any(ident in line for ident in self.idents)]
+        return "\n".join(said[-3:])[-400:]
 
 
 def _without_echo(raw: bytes, command: str) -> bytes:

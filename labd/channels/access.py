@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labd.errors import Busy, LabdError, Unreachable
+from labd.lab.model import quoted
 
 _GONE = (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.ENOTDIR)
 
@@ -48,7 +49,7 @@ def missing(device: str, label: str) -> LabdError:
 def busy(device: str, label: str, holders: Sequence[dict[str, Any]]) -> Busy:
     """Somebody has it open; names them all."""
     if not holders:
-        return Busy(f"{label}: {device} is in use by another program", hint=f"sudo fuser -v {device}")
+        return Busy(f"{label}: {device} is in use by another program", hint=f"sudo fuser -v {quoted(device)}")
     who = ", ".join(f"{holder['command']} (pid {holder['pid']})" for holder in holders)
     pids = " ".join(str(holder["pid"]) for holder in holders)
     return Busy(f"{label}: {device} is in use by {who}", hint=f"ask its owner, or if it is yours: kill {pids}")
@@ -66,7 +67,7 @@ def forbidden(device: str, node: str, label: str) -> Forbidden:
     text = f"{label}: {device} may not be opened by this user: it belongs to {owner}, mode {mode:04o}"
     if mode & 0o060 == 0o060 and found.st_gid != 0:
         return Forbidden(text, hint=f"sudo usermod -aG {group} {_user(os.getuid())}, then log in again")
-    return Forbidden(text, hint=f"sudo chmod a+rw {node}, or a udev rule that gives it to a group of yours")
+    return Forbidden(text, hint=f"sudo chmod a+rw {quoted(node)}  # or a udev rule that gives it to a group of yours")
 
 
 def fresh(node: str, seconds: float, now: float) -> bool:

@@ -24,7 +24,7 @@ def refuse_own(key: int | str, what: str, label: str) -> None:
     with _ours_lock:
         owner = _ours.get(key)
     if owner is not None:
-        raise Busy(f"{label}: {what} is in use by {owner}, in this daemon", hint="labd serial stop, for the other one")
+        raise Busy(f"{label}: {what} is in use by {owner}, in this daemon", hint="labd serial stop  # the other one")
 
 
 def claim(key: int | str, owner: str) -> None:

@@ -64,7 +64,9 @@ def cannot_reach(error: Exception, host: str, number: int, label: str) -> LabdEr
     where = f"{host}:{number}"
     if isinstance(error, socket.gaierror | UnicodeError):
         why = error.strerror if isinstance(error, socket.gaierror) else "no name of a host"
-        return Unreachable(f"{label}: the host {host} is not known ({why})", hint="labd config edit, or the network")
+        return Unreachable(
+            f"{label}: the host {host} is not known ({why})", hint="look at the network, or labd config edit"
+        )
     if isinstance(error, ConnectionRefusedError):
         return Unreachable(
             f"{label}: {where} refused the connection: no server listens there", hint=f"start the server on {host}"

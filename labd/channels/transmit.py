@@ -105,7 +105,8 @@ async def send(
 
 def _open_port(line: "Line") -> "Port":
     if line.port is None:
-        raise Unreachable(f"{line.label}: the port is down ({line.why}); nothing was sent", hint="labd serial watch")
+        raise Unreachable(f"{line.label}: the port is down ({line.why}); nothing was sent",
+                          hint=f"labd serial show {line.label.partition('.')[0]}")  # fmt: skip
     return line.port
 
 
@@ -169,7 +170,7 @@ async def _write_all(
         raise TimedOut(
             f"{line.label}: the port took {record.accepted} of {size} bytes in {timeout_s:g} s; "
             "the other end is not reading",
-            hint="labd serial show, and look at flow control",
+            hint="look at flow control: labd serial show",
         ) from None
     except (OSError, trio.ClosedResourceError) as error:
         ended = f"the port went down ({error})" if str(error) else "the port went down"

@@ -191,11 +191,19 @@ def quoted(word: str) -> str:
     return word if plain and word else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
-def in_lab(hint: "str | None", words: str) -> "str | None":
-    """A hint that is a command of labd, so that it means the lab that `words` name."""
-    if hint and words and hint.startswith("labd ") and " --lab" not in hint and not hint.startswith("labd init"):
-        return f"labd {words}{hint[5:]}"
-    return hint
+#: What comes behind `labd` where no lab is meant, or where it is named already.
+_ANY_LAB = ("--", "-h", "init", "commands", "daemon", "helper", "skill", "discover", "serial devices", "claim list")
+
+
+def in_lab(text: "str | None", words: str) -> "str | None":
+    """A hint or a note, so that the commands of labd in it mean the lab that `words` name."""
+    if not text or not words or "labd " not in text:
+        return text
+    first, *pieces = text.split("labd ")
+    for piece in pieces:
+        ours = first[-1:] in ("", " ", "(", "`") and piece[:1].islower() and " --lab " not in piece
+        first += f"labd {words if ours and not piece.startswith(_ANY_LAB) else ''}{piece}"
+    return first
 
 
 def _with_interface(call: "Call", name: str) -> str:

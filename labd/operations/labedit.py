@@ -196,7 +196,6 @@ def edit(call: Call, change: Callable[[dict[str, Any]], Iterable[Change]]) -> No
     import threading
 
     from labd import lab
-    from labd.lab.model import in_lab
 
     told = f"still editing {call.lab_path}: it is large, or somebody else is editing it"
     patience = threading.Timer(PATIENCE_S, call.note, (told,))
@@ -204,9 +203,6 @@ def edit(call: Call, change: Callable[[dict[str, Any]], Iterable[Change]]) -> No
     patience.start()
     try:
         done = lab.edit(call.lab_path, change, call.env)
-    except LabdError as error:
-        error.hint = in_lab(error.hint, call.lab_words())
-        raise
     finally:
         patience.cancel()
         patience.join()

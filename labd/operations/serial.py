@@ -55,7 +55,7 @@ def stop_text(data: dict[str, Any], call: Call) -> str | None:
     if not data["stopped"]:
         return None
     names = ", ".join(f"{data['target']}.{name}" for name in data["stopped"])
-    return f"stopped {names}; labd serial log {data['target']} still reads what was captured"
+    return f"stopped {names}; labd {call.lab_words()}serial log {data['target']} still reads what was captured"
 
 
 def devices(call: Call, args: Args) -> list[dict[str, Any]]:
@@ -162,7 +162,7 @@ OPERATIONS = (
         params=(TARGET, INTERFACE),
         handler=stop,
         text=stop_text,
-        doc="What was captured stays readable with serial log.",
+        doc="What was captured stays readable with serial log. A simulated board ends with its watch, and triggers do.",
         examples=(("labd serial stop pico", "free pico's ports for another program"),),
     ),
     SERIAL_SEND,

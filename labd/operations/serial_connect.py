@@ -116,7 +116,8 @@ SERIAL_CONNECT = Operation(
     "sessions may watch, and serial log, expect and triggers work beside it. Keys go out as they are typed, Ctrl-C "
     "too; Ctrl-] then q quits, then ? shows the other commands, then b sends a break, and Ctrl-] twice sends one. "
     "While it is attached nobody else writes to the console unless they take it over; --read-only leaves that to "
-    "others, and only looks: to start the capture, where none runs, takes what serial watch takes. It says when the port is lost and when it is back. --exclusive is for what must have the port for "
+    "others, and only looks: to start the capture, where none runs, takes what serial watch takes. It says when "
+    "the port is lost and when it is back. --exclusive is for what must have the port for "
     "itself, a vendor's protocol for instance: nothing is recorded then, and serial watch starts the capture again.",
     examples=(
         ("labd serial connect pico", "an interactive session"),

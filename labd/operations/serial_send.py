@@ -11,6 +11,7 @@ from labd.operations.consoles import (
     Held,
     console,
     paced_seconds,
+    tell_failing,
     who_of,
 )
 from labd.operations.model import INTERFACE, TARGET, Operation, Param
@@ -49,6 +50,7 @@ def send(call: Call, args: Args) -> Any:
 
         check_text(data)
     sent = _sent(call, args, lab, target, line, data)
+    tell_failing(call, f"{target}.{line['name']}", sent.get("failing"))
     if patterns is None:
         return sent
     timeout = 30.0 if args.timeout is None else args.timeout
@@ -175,7 +177,9 @@ def _file(call: Call, path: str) -> bytes:
     try:
         size = os.stat(full).st_size
         if size > FILE_MAX:
-            raise Usage(f"--file: {path} has {size} bytes; at most {FILE_MAX} can be sent", hint="labd serial xfer")
+            raise Usage(
+                f"--file: {path} has {size} bytes; at most {FILE_MAX} can be sent", hint="labd serial xfer send FILE"
+            )
         with open(full, "rb") as file:
             return file.read(FILE_MAX)
     except OSError as problem:
@@ -204,7 +208,11 @@ def send_text(data: dict[str, Any], call: Call) -> str:
         return expect_text(data, call)
     where = f"{data['target']}.{data['interface']}"
     since = data.get("seq")
-    follow = f"labd serial log {data['target']} -i {data['interface']} --since {since}" if since is not None else ""
+    follow = (
+        f"labd {call.lab_words()}serial log {data['target']} -i {data['interface']} --since {since}"
+        if since is not None
+        else ""
+    )
     return f"sent {data['accepted']} bytes to {where}" + (f"; read on with: {follow}" if follow else "")
 
 

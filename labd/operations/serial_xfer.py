@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labd.errors import LabdError, NotFound, Usage
+from labd.lab.model import quoted
 from labd.operations.consoles import WRITER_PARAMS, Held, console, who_of
 from labd.operations.model import INTERFACE, Operation, Param
 
@@ -23,7 +24,7 @@ def xfer(call: Call, args: Args) -> dict[str, Any]:
 
     lab, target, line = console(call, args)
     send = args.direction == "send"
-    paths, size = _to_send(call, args) if send else (_to_receive(call, args), 0)
+    paths, size = _to_send(call, args) if send else (_to_receive(call, args), None)
     program = transfer.program(send, args.protocol, call.env)
     directory, names = (call.cwd, paths) if send else _place(call, paths)
     argv = transfer.argv_of(program, send, args.protocol, names, flow=line["flow"])
@@ -48,6 +49,8 @@ def _received(call: Call, directory: str, carry: Callable[[str], dict[str, Any]]
     from labd.transfer_place import Staging
 
     staging = Staging(directory)
+    for left in staging.abandoned():
+        call.note(f"an earlier transfer was cut off; what came of it is in {left}")
     try:
         done = carry(staging.path)
     except BaseException as error:
@@ -72,9 +75,9 @@ def _to_send(call: Call, args: Args) -> tuple[list[str], int]:
     size = 0
     for name, path in zip(args.files, found, strict=True):
         if not os.path.exists(path):
-            raise NotFound(f"no file {name}", hint=f"ls {os.path.dirname(path)}")
+            raise NotFound(f"no file {name}", hint=f"ls {quoted(os.path.dirname(path))}")
         if not os.path.isfile(path) or not os.access(path, os.R_OK):
-            raise Usage(f"{name} is not a file that can be read", hint=f"ls -ld {path}")
+            raise Usage(f"{name} is not a file that can be read", hint=f"ls -ld {quoted(path)}")
         size += os.path.getsize(path)
     return found, size
 
@@ -140,7 +143,7 @@ SERIAL_XFER = Operation(
     doc="Runs lrzsz (sx, sb, sz, rx, rb, rz) on the captured line, so the transfer is in the journal too; nobody else "
     "writes meanwhile. Exit 7 names the package where lrzsz is missing; its own exit code is passed on. XMODEM fills "
     "the last block up, so a file may arrive up to 127 bytes longer. What is there already is never overwritten: a "
-    "file whose name is taken arrives as NAME.1. Ctrl-C ends it and tells the board so.",
+    "file whose name is taken arrives as NAME.1, a hidden .NAME as dot.NAME. Ctrl-C ends it and tells the board so.",
     examples=(
         ("labd serial xfer send u-boot.img -t pico -p y --start 'loady 0x82000000'", "into U-Boot's memory"),
         ("labd serial xfer send app.bin notes.txt -t pico --start rz", "to Linux with lrzsz"),
