@@ -23,7 +23,7 @@ from labd.triggers import Triggers
 from labd.writers import Writers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from labd.lab import Lab
     from labd.lease import Lease
@@ -81,17 +81,21 @@ class Bench:
         try:
             wanted = [config for config in configs if interface in (None, config["name"])]
             return await entry.channel.watch(wanted, whole=interface is None)
+        except LabdError:
+            await self._end_boards(entry, [config["name"] for config in configs])
+            raise
         finally:
             self._drop_if_idle(entry)
 
     async def stop(self, lab: Lab, target: str, interface: str | None) -> list[str]:
-        """Stop capturing and free the ports, ending their triggers; the names of those that were open."""
+        """Stop capturing, free the ports, end their triggers and simulated boards; the names of those that were open."""
         real = os.path.realpath(lab.path)
         self.triggers.end("the capture was stopped", real, target, interface)
         entry = self.entries.get((real, target))
         if entry is None:
             return []
         stopped = await entry.channel.stop(None if interface is None else [interface])
+        await self._end_boards(entry, stopped)
         self._drop_if_idle(entry)
         return stopped
 
@@ -305,11 +309,15 @@ class Bench:
             self.triggers.end("it is no longer in the lab", entry.lab_path, entry.target, name)
         for done in await entry.channel.reconcile(self._permitted(entry, lab)):
             self.log(f"{entry.lab_path}: {entry.target}.{done}")
-        for name in before - kept:
-            board = self.boards.running.get((entry.lab_path, f"{entry.target}.{name}"))
-            if board is not None:  # nobody could reach it any more
-                await self.boards.stop(board)
+        await self._end_boards(entry, before - kept)
         self._drop_if_idle(entry)
+
+    async def _end_boards(self, entry: Entry, names: Iterable[str]) -> None:
+        """End the simulated boards behind these interfaces, unless they are watched: no other way leads to them."""
+        for name in set(names) - set(entry.channel.devices()):
+            board = self.boards.running.get((entry.lab_path, f"{entry.target}.{name}"))
+            if board is not None:
+                await self.boards.stop(board)
 
     def _permitted(self, entry: Entry, lab: Lab) -> list[dict[str, Any]]:
         """The interfaces of an edited lab that its watch may capture: an edit must not reach what a verb could not."""

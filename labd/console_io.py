@@ -83,6 +83,11 @@ class Console:
                 hint=f"labd serial log {self.target} -i {self.line['name']} --events --tail 20",
             )
 
+    def failing(self) -> str | None:
+        """Why the journal can't be written just now: then what comes may never be read here."""
+        why: str | None = self._row().get("failing")
+        return why
+
     def pending(self) -> str:
         """The unfinished line at the live edge as a terminal shows it; "" if there is none."""
         self.reader.refresh()

@@ -68,6 +68,11 @@ class Sent:
     offset: int
     fields: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def failing(self) -> str | None:
+        """Why the journal could not be written, so that this or its answer may be missing in it; None when it could."""
+        return self.fields.get("failing")
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -102,6 +107,11 @@ class Ran:
     code: int | None
     data: bytes
     fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def failing(self) -> str | None:
+        """Why the journal could not be written, so that output may be missing in it; None when it could."""
+        return self.fields.get("failing")
 
     def __str__(self) -> str:
         return self.output

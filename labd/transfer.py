@@ -63,8 +63,9 @@ def argv_of(path: str, send: bool, protocol: str, files: list[str], *, flow: str
     return [*argv, "--", *files] if files else argv
 
 
-def run(call: Call, board: Console, argv: list[str], *, cwd: str, size: int) -> dict[str, Any]:
-    """Carry bytes until the program, run in `cwd`, ends: `bytes` and `seconds`. `size` is that of the files, if known.
+def run(call: Call, board: Console, argv: list[str], *, cwd: str, size: int | None) -> dict[str, Any]:
+    """Carry bytes until the program, run in `cwd`, ends: `bytes` and `seconds`. `size` is that of the files that are
+    sent, None where they are received.
 
     Raises PassedOn with the program's exit code and last words, Unreachable when the port goes, Busy when somebody
     takes the console over; then both sides are told to stop.
@@ -89,8 +90,17 @@ def run(call: Call, board: Console, argv: list[str], *, cwd: str, size: int) -> 
         last = pump.last_words()
         raise PassedOn(f"{os.path.basename(argv[0])} ended with {code}" + (f": {last}" if last else ""),
                        code if code > 0 else 128 - code)  # fmt: skip
-    done = {"bytes": pump.sent if size else pump.received, "seconds": round(time.monotonic() - pump.began, 3)}
-    return done | ({"size": size} if size else {})
+    done = {"bytes": pump.carried, "seconds": round(time.monotonic() - pump.began, 3)}
+    return done | ({"size": size} if size is not None else {})
+
+
+def progress(carried: int, size: int | None, seconds: float) -> str:
+    """How far it is, in words: `carried` bytes on the line, of files of `size` bytes (None: they are received)."""
+    rate = f"{carried / seconds:.0f} bytes/s …"
+    if size is None:
+        return f"received {carried} bytes, {rate}"
+    part = min(99, carried * 100 // size) if size else 99
+    return f"sent {carried} of about {size} bytes ({part} %), {rate}"
 
 
 async def _token() -> trio.lowlevel.TrioToken:
@@ -103,7 +113,7 @@ async def _cancel(call: Call, board: Console) -> None:
 
 
 class _Pump:
-    def __init__(self, call: Call, board: Console, process: Any, size: int) -> None:
+    def __init__(self, call: Call, board: Console, process: Any, size: int | None) -> None:
         self.call = call
         self.board = board
         self.process = process
@@ -117,6 +127,11 @@ class _Pump:
         for fd in (self._in, self._out, self._err):
             os.set_blocking(fd, False)
         self._in_open = self._out_open = self._err_open = True
+
+    @property
+    def carried(self) -> int:
+        """Bytes on the line so far, in the direction of the files."""
+        return self.received if self.size is None else self.sent
 
     def run(self) -> None:
         """Until the program has ended and all that it said was sent."""
@@ -203,12 +218,7 @@ class _Pump:
         if now - self.told_at > PROGRESS_S:
             self.told_at = now
             self.board.check()
-            rate = (self.sent if self.size else self.received) / (now - self.began)
-            if self.size:
-                part = min(99, self.sent * 100 // self.size)
-                self.call.note(f"sent {self.sent} of about {self.size} bytes ({part} %), {rate:.0f} bytes/s …")
-            else:
-                self.call.note(f"received {self.received} bytes, {rate:.0f} bytes/s …")
+            self.call.note(progress(self.carried, self.size, now - self.began))
 
     def last_words(self) -> str:
         """The last line that the program told people."""

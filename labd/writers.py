@@ -81,7 +81,8 @@ class Writers:
         """Write bytes to an open interface. Raises Unreachable when it is not captured or down, Busy while another
         holds its lease; nothing is queued.
 
-        `seq` in the answer is the last line that was whole before: what comes after it may be an answer.
+        `seq` in the answer is the last line that was whole before: what comes after it may be an answer. `failing` says
+        why the journal can't be written, where it can't.
         """
         key = key_of(lab, target, interface)
         channel = self._captured(key)
@@ -96,7 +97,8 @@ class Writers:
         typed = held is not None and held.what == INTERACTIVE and held.who.get("pid") == who.get("pid")
         sent = await channel.send(interface, data, pace_ms=pace_ms, who=who, timeout_s=timeout_s,
                                   line_pace_ms=line_pace_ms, may_go_on=may_go_on, typed=typed)  # fmt: skip
-        return {**sent, "seq": seq}
+        failing = next((row["failing"] for row in channel.status() if row["name"] == interface), None)
+        return {**sent, "seq": seq, **({"failing": failing} if failing else {})}
 
     async def break_(
         self, lab: Lab, target: str, interface: str, ms: float, who: dict[str, Any], lease: Lease | None = None

@@ -457,3 +457,18 @@ def test_argv_of_any_bytes_is_recorded_exactly(board: BenchInAFolder):
 def test_an_unwritable_record_stops_the_command(board: BenchInAFolder):
     done = board("config", "path", check=1, env={"LABD_ARGV_LOG": "/proc/nope/argv.jsonl"})
     assert b"nothing runs unrecorded" in done.stderr
+
+
+def test_a_simulated_board_ends_with_its_last_watch_and_its_log_stays(board: BenchInAFolder):
+    board.lab.write_text(LAB_OF_ONE.format(dut="linux-login") + '[[targets.dut.serial]]\nname = "bmc"\n'
+                         'device = "loopback:bmc"\n')  # fmt: skip
+    board("serial", "watch", "dut")
+    until("login prompt", lambda: log_has(board, "login:", "-i", "console"))
+    pids = {running["name"]: running["pid"] for running in board.json("daemons")["boards"]}
+    board("serial", "stop", "dut", "-i", "console")
+    assert not alive(pids["dut.console"]) and alive(pids["dut.bmc"])
+    assert [running["name"] for running in board.json("daemons")["boards"]] == ["dut.bmc"]
+    assert log_has(board, "login:", "-i", "console")
+    board("serial", "stop", "dut")
+    assert board.json("daemons")["boards"] == [] and not alive(pids["dut.bmc"])
+    assert board.json("serial", "watch", "dut", "-i", "console")["interfaces"][0]["state"] == "open"

@@ -54,6 +54,12 @@ def paced_seconds(data: bytes, args: Args) -> float:
     return float(len(data) * args.pace_ms + lines * args.line_pace_ms) / 1000
 
 
+def tell_failing(call: Call, name: str, failing: str | None) -> None:
+    """Say that what is sent and answered now is not recorded, where that is so."""
+    if failing:
+        call.note(f"the journal of {name} can't be written just now ({failing}): what is said meanwhile may be missing")
+
+
 class Held:
     """`with Held(call, args, …) as lease`: the console's lease, given back at the end whatever happens.
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from labd.errors import Busy, LabdError
-from labd.operations.consoles import PACE_PARAMS, TARGET_EITHER, WRITER_PARAMS, Held, console, paced_seconds, who_of
+from labd.errors import Busy, LabdError, Usage
+from labd.operations.consoles import (
+    PACE_PARAMS,
+    TARGET_EITHER,
+    WRITER_PARAMS,
+    Held,
+    console,
+    paced_seconds,
+    tell_failing,
+    who_of,
+)
 from labd.operations.model import INTERFACE, TARGET, Answer, Operation, Param
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from labd.call import Call
@@ -22,12 +32,24 @@ def run(call: Call, args: Args) -> Any:
     text = args.command
     if text == "-":
         text = call.read_stdin().decode("utf-8", "surrogateescape").removesuffix("\n")
+    _check(args, text, lab.targets)
     what = f"a run of {text[:40]!r}"
     with Held(call, args, lab, target, line["name"], what=what, ttl_s=args.timeout + 30) as lease:
         from labd.console_io import Console
 
         board = Console(call, lab, target, line, who_of(call), lease)
         return _run(call, args, board, text)
+
+
+def _check(args: Args, text: str, targets: Iterable[str]) -> None:
+    """Raise Usage for words that can't have been meant."""
+    if "\0" in text:
+        raise Usage("a command can't hold a NUL", hint="printf '\\000' prints one")
+    if args.binary and (args.no_status or args.shell in ("none", "hush")):
+        raise Usage("--binary needs a shell with pipes and base64", hint="leave out --binary")
+    if args.target is None and text in targets:
+        raise Usage(f"labd serial run {text} has no command, and {text!r} is a target",
+                    hint=f"labd serial run {text} 'uname -a', or -t TARGET if {text!r} is the command")  # fmt: skip
 
 
 def _run(call: Call, args: Args, board: Console, command: str) -> Any:
@@ -56,6 +78,9 @@ def _run(call: Call, args: Args, board: Console, command: str) -> Any:
     finally:
         if how.learned:
             call.bench.shells[key] = how.learned[-1]
+        failing = board.failing()
+        tell_failing(call, board.name, failing)
+        data |= {"failing": failing} if failing else {}
     data |= {**run_shell.plain_answer(ran), **_output(args, kept), "rx": rx, "seq": seq,
              "ms": round((time.monotonic() - begun) * 1000, 3)}  # fmt: skip
     return Answer(data, code=_exit(call, args, ran), text="")
@@ -168,7 +193,8 @@ SERIAL_RUN = Operation(
     doc="Prints what the command printed, stdout and stderr as the console shows them, and nothing else; the exit code "
     "is the command's. labd's own failures print a line that begins with 'labd:' and exit as everywhere (5 not in "
     "time, 6 somebody else writes, 7 the port went away; what had come is printed, and nothing is typed again). It "
-    "runs in the shell that is there, so cd and variables stay.\n\n"
+    "runs in the shell that is there, so cd and variables stay. When its time is over, or at Ctrl-C, labd ends and the "
+    "command goes on: labd serial send TARGET --key ctrl-c interrupts it.\n\n"
     "Works in sh, dash, bash, busybox and in U-Boot. Where the kernel logged in between, a note says 'interleaved'; an "
     "exit code that is not beyond doubt is never told: exit 1, with the reason, and code null in --json. A console "
     "without exit codes gives 1 as well, unless --no-status says that you know. At a login prompt nothing is typed.",

@@ -49,8 +49,8 @@ def _received(call: Call, directory: str, carry: Callable[[str], dict[str, Any]]
     from labd.transfer_place import Staging
 
     staging = Staging(directory)
-    for left in staging.abandoned():
-        call.note(f"an earlier transfer was cut off; what came of it is in {left}")
+    for old in staging.abandoned():
+        call.note(f"an earlier transfer was cut off; what came of it is in {old}")
     try:
         done = carry(staging.path)
     except BaseException as error:

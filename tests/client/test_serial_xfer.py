@@ -18,6 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from labd import paths
+from labd.journal_read import Reader
+from labd.transfer import progress
+from labd.transfer_place import Staging
 from tests.conftest import LAB_OF_ONE, BenchInAFolder, until
 
 needs_lrzsz = pytest.mark.skipif(
@@ -270,3 +274,83 @@ def test_a_boards_loader_gives_a_file(labd: BenchInAFolder, start: str):
     lines = (labd.root / "dump.bin").read_bytes().rstrip(b"\x1a").splitlines()
     assert len(lines) == (400 if start == "sx 1k" else 40)
     assert lines[-1].startswith(b"board ") and len(set(lines)) == len(lines)
+
+
+@needs_lrzsz
+@pytest.mark.parametrize(("protocol", "receiver"), [("y", ["rb", "-b"]), ("z", ["rz", "-b"])])
+def test_an_empty_file_is_sent_and_its_figures_are_those_of_a_send(
+    labd: BenchInAFolder, far: Far, protocol: str, receiver: list[str]
+):
+    (labd.root / "empty").write_bytes(b"")
+    with far.runs(*receiver) as board:
+        done = labd.json("serial", "xfer", "send", "empty", "-t", "dut", "-p", protocol)
+        board.wait(20)
+    assert (far.directory / "empty").read_bytes() == b""
+    reader = Reader(paths.journal_dir(labd.env, str(labd.lab), "dut", "console"))
+    sent = sum(event.fields["accepted"] for event in reader.events() if event.kind == "tx")
+    assert (done["size"], done["bytes"]) == (0, sent) and sent != reader.end_offset
+
+
+def test_progress_knows_an_empty_file_from_one_that_is_received():
+    assert progress(30, 0, 2.0) == "sent 30 of about 0 bytes (99 %), 15 bytes/s …"
+    assert progress(30, 60, 2.0) == "sent 30 of about 60 bytes (50 %), 15 bytes/s …"
+    assert progress(30, None, 2.0) == "received 30 bytes, 15 bytes/s …"
+
+
+@needs_lrzsz
+def test_a_hidden_name_becomes_a_visible_one(labd: BenchInAFolder, far: Far):
+    (far.directory / ".bashrc").write_bytes(b"evil\n")
+    with far.runs("sz", "-b", ".bashrc") as board:
+        done = labd("--json", "serial", "xfer", "recv", "-t", "dut", "-p", "z")
+        board.wait(20)
+    assert json.loads(done.stdout)["files"] == ["dot.bashrc"] and b"would be hidden" in done.stderr
+    assert not (labd.root / ".bashrc").exists() and (labd.root / "dot.bashrc").read_bytes() == b"evil\n"
+
+
+@needs_lrzsz
+@pytest.mark.parametrize("how", ["--overwrite", "--append", "--newer", "--protect"])
+def test_whatever_the_sender_asks_for_what_was_there_stays(labd: BenchInAFolder, far: Far, how: str):
+    (far.directory / "dump.bin").write_bytes(FILE)
+    (labd.root / "dump.bin").write_bytes(b"mine")
+    with far.runs("sz", "-b", how, "dump.bin") as board:
+        labd("serial", "xfer", "recv", "-t", "dut", "-p", "z")
+        board.wait(20)
+    assert (labd.root / "dump.bin").read_bytes() == b"mine"
+    assert (labd.root / "dump.bin.1").read_bytes() == FILE
+
+
+@needs_lrzsz
+def test_a_path_leads_through_no_link_of_ours(labd: BenchInAFolder, far: Far):
+    (far.directory / "etc").mkdir()
+    (far.directory / "etc" / "passwd").write_bytes(FILE)
+    (labd.root / "real").mkdir()
+    (labd.root / "real" / "passwd").write_bytes(b"mine")
+    (labd.root / "etc").symlink_to("real")
+    with far.runs("sz", "-b", "--full-path", "--overwrite", "etc/passwd") as board:
+        labd("serial", "xfer", "recv", "-t", "dut", "-p", "z", check=None)
+        board.kill()
+    assert (labd.root / "etc").is_symlink() and list((labd.root / "real").iterdir()) == [labd.root / "real" / "passwd"]
+    assert (labd.root / "real" / "passwd").read_bytes() == b"mine"
+
+
+def test_what_a_killed_daemon_left_is_named_or_removed_and_what_is_in_use_is_not(tmp_path: Path):
+    (tmp_path / ".labd-xfer-empty").mkdir()
+    (tmp_path / ".labd-xfer-full").mkdir()
+    (tmp_path / ".labd-xfer-full" / "dump.bin").write_bytes(b"half")
+    (tmp_path / ".labd-xfer-link").symlink_to(tmp_path)
+    busy = Staging(str(tmp_path))
+    assert list(Staging(str(tmp_path)).abandoned()) == [str(tmp_path / ".labd-xfer-full")]
+    assert not (tmp_path / ".labd-xfer-empty").exists() and Path(busy.path).is_dir()
+
+
+@needs_lrzsz
+def test_the_next_receive_names_what_a_killed_daemon_left(labd: BenchInAFolder, far: Far):
+    left = labd.root / ".labd-xfer-left"
+    left.mkdir()
+    (left / "dump.bin").write_bytes(b"half")
+    (far.directory / "dump.bin").write_bytes(FILE)
+    with far.runs("sz", "-b", "dump.bin") as board:
+        done = labd("serial", "xfer", "recv", "-t", "dut", "-p", "z")
+        board.wait(20)
+    assert f"what came of it is in {left}" in done.stderr.decode()
+    assert (left / "dump.bin").read_bytes() == b"half"
