@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import model_command, transcript_command
+from harness import model_command, program_options, transcript_command
 from labd.errors import LabdError, Usage, nearest
 
 DESCRIPTION = "The exam of the lab bench: run scenarios through the real labd, keep the evidence, grade it, report."
@@ -35,6 +35,7 @@ EXAMPLES = {
   labd-eval run --agent controls      the five negative controls; each must fail
   labd-eval run --all                 both, in one run with one report
   labd-eval run --scenario C1,S4 --trials 3
+  labd-eval run --agent 'command:./my-agent --quiet' --time-limit 120
   labd-eval run --resume latest       go on with a run that was interrupted""",
     "loopback": """\
   labd-eval loopback                  the reference over all scenarios with simulated boards
@@ -119,6 +120,7 @@ _WHO = dict.fromkeys(
 
 
 def _options(made: dict[str, _Parser]) -> None:
+    program_options.add(made["run"])
     for name in ("list", "check", "run", "loopback", "versus", "grade", "judge"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip

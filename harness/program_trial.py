@@ -4,16 +4,25 @@ What it printed and logged is kept as it was (secrets apart) and read by harness
 the provider failed or that the product stopped at its own limit; whether the agent did its task, nobody asks it.
 """
 
+import contextlib
+import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import agents, execute, isolation, limits, transcripts
+from harness import agents, conditions, execute, isolation, limits, transcripts
 from harness.agents._program import Command, Options, Program
 from harness.bench import Bench
+from harness.causes import policy_of
+from harness.model_server import NOTE
+from harness.model_server.trial import playing
 from harness.played import Played
 from harness.scenario import fill
+
+#: What reached a scripted model.
+REQUESTS = "requests.jsonl"
 
 #: The most that is kept of what a program logged about itself (bytes, all files together).
 SESSION_BYTES = 64 << 20
@@ -25,32 +34,52 @@ _SECRET_LENGTH = 8
 
 
 def play(bench: Bench, program: Program, options: Options) -> Played:
-    """Its part of the trial. Raises Interrupted, SandboxError and OSError."""
+    """Its part of the trial. Raises Interrupted, SandboxError, ScriptError and OSError."""
     version = agents.version_of(program)
     if version is None:
         return _missing(program, f"{program.needs.program} is not on PATH")
     place = bench.sandbox
     isolation.check(place, options.isolation)
-    program.prepare(place, options)
-    goal = fill(bench.scenario.goal, place.values).strip()
-    command = program.command(goal, place, options)
-    argv = isolation.enclosed(command.argv, place, options.isolation)
-    watch = limits.Limits(options, limits.by_transcript(program.product))
-    bench.limit(min(time for time in (options.time_s, program.time_s, bench.limit_s) if time is not None))
-    ended = bench.program(argv, command.env, command.stdin, watch)
+    guides = conditions.guides_for(options.condition)
+    made = conditions.realise(program.ways, place, options.condition, guides)
+    with contextlib.ExitStack() as until_then:
+        model = None
+        if options.script is not None:
+            model = until_then.enter_context(playing(options.script, bench.scenario, place.values))
+            options = replace(options, base_url=model.url)
+        ours = program.prepare(place, options)
+        conditions.before_start(made, place, ours)
+        goal = fill(bench.scenario.goal, place.values).strip()
+        more, said = conditions.told(options, goal, made)
+        command = _with_env(program.command(said, place, more), options)
+        argv = isolation.enclosed(command.argv, place, options.isolation)
+        watch = limits.Limits(options, limits.by_transcript(program.product))
+        bench.limit(min(time for time in (options.time_s, program.time_s, bench.limit_s) if time is not None))
+        ended = bench.program(argv, command.env, command.stdin, watch)
+        requests = {REQUESTS: model.requests()} if model is not None else {}
     if ended.ended_by == "not_started":
         return _missing(program, str(ended.error))
-    raw = {name: _blanked(data, command) for name, data in _left(program, bench, ended).items()}
+    left = _left(program, bench, ended) | requests
+    raw = {name: _blanked(data, command, options) for name, data in left.items()}
     told, problem = _read(program, raw, ended)
     cause, detail = _cause(ended, told, problem, options, began=place.argv_log.stat().st_size > 0)
     answer = told.answer if told is not None else raw["stdout"].decode("utf-8", "replace")
     facts = {
-        "product": program.product, "version": version, "argv": _words(argv, command), "code": ended.code,
+        "product": program.product, "version": version, "argv": _words(argv, command, options), "code": ended.code,
         "signal": ended.signal, "ended_by": ended.ended_by, "cut": ended.cut, "duration_s": ended.duration_s,
-        "needs": program.needs.program,
+        "needs": program.needs.program, "scripted_model": NOTE if options.script else None,
     }  # fmt: skip
-    return Played(cause, detail, answer, bench.calls, raw=raw, facts=facts,
+    condition = conditions.record(made, program.ways, told, raw.get(REQUESTS), goal, guides)
+    if (broken := conditions.broken(condition)) and policy_of(cause).valid:
+        cause, detail = "condition_broken", broken
+    return Played(cause, detail, answer, bench.calls, raw=raw, facts=facts, condition=condition,
                   transcript=told.dumps() if told is not None else None)  # fmt: skip
+
+
+def _with_env(command: Command, options: Options) -> Command:
+    """The command with the variables of ours that the run gives it."""
+    return replace(command, env={**command.env, **{name: os.environ[name] for name in options.env
+                                                   if name in os.environ}})  # fmt: skip
 
 
 def _missing(program: Program, why: str) -> Played:
@@ -78,14 +107,14 @@ def _plain(path: Path, room: int) -> bytes | None:
         return None
 
 
-def _blanked(data: bytes, command: Command) -> bytes:
-    for name, value in _secrets(command).items():
+def _blanked(data: bytes, command: Command, options: Options) -> bytes:
+    for name, value in _secrets(command, options).items():
         data = data.replace(value.encode(), f"[{name}]".encode())
     return data
 
 
-def _words(argv: tuple[str, ...], command: Command) -> list[str]:
-    secrets = _secrets(command)
+def _words(argv: tuple[str, ...], command: Command, options: Options) -> list[str]:
+    secrets = _secrets(command, options)
     found = []
     for word in argv:
         for name, value in secrets.items():
@@ -94,9 +123,9 @@ def _words(argv: tuple[str, ...], command: Command) -> list[str]:
     return found
 
 
-def _secrets(command: Command) -> Mapping[str, str]:
+def _secrets(command: Command, options: Options) -> Mapping[str, str]:
     return {name: value for name, value in command.env.items()
-            if _SECRET.search(name) and len(value) >= _SECRET_LENGTH}  # fmt: skip
+            if (name in options.env or _SECRET.search(name)) and len(value) >= _SECRET_LENGTH}  # fmt: skip
 
 
 _HOW: Mapping[str, transcripts.model.How] = {"exit": "completed", "turn_limit": "max_turns",
@@ -137,4 +166,5 @@ def _cause(ended: execute.Ended, told: transcripts.Transcript | None, problem: s
 
 def options_of(told: Mapping[str, Any], condition: str) -> Options:
     """The options as a run's manifest keeps them."""
-    return Options(**{**told, "extra": tuple(told.get("extra", ())), "condition": condition})
+    return Options(**{**told, "extra": tuple(told.get("extra", ())), "env": tuple(told.get("env", ())),
+                      "condition": condition})  # fmt: skip

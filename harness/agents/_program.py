@@ -45,7 +45,9 @@ class Options:
 
     `condition` is what it knows of the subject beforehand (harness/conditions.py realises it, by `Ways`). `turns`
     counts its answers, `tokens` all tokens, `money_usd` US dollars, `time_s` seconds: all are watched from outside too.
-    `extra` are arguments passed to it as they are; `base_url` is where a scripted model listens (http://127.0.0.1:…).
+    `extra` are arguments passed to it as they are, `env` the names of variables of ours that it gets. `script` is what
+    a scripted model plays instead of a real one (`reference`, or a file), `base_url` where that listens
+    (http://127.0.0.1:…; harness/program_trial.py fills it in).
     """
 
     condition: Condition = "cold"
@@ -55,6 +57,8 @@ class Options:
     tokens: int | None = None
     money_usd: float | None = None
     extra: tuple[str, ...] = ()
+    script: str | None = None
+    env: tuple[str, ...] = ()
     base_url: str | None = None
     isolation: Isolation = "home"
 
