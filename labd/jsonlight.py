@@ -64,12 +64,26 @@ def _slowly(value: Any) -> str:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """`value` as indented JSON for one object a person may look at; short lists and leaves stay on one line."""
-    flat = dumps(value)
-    if len(flat) + len(indent) <= 100 or not isinstance(value, (dict, list, tuple)):
-        return flat
+    """`value` as indented JSON for one object a person may look at; short lists and leaves stay on one line.
+
+    Each value is written once: a container is one line if its parts are and it is short.
+    """
+    if value.__class__ is str:
+        return str(_quote(value))
+    if value is None or value is False:  # most of what there is
+        return "null" if value is None else "false"
+    if not isinstance(value, (dict, list, tuple)):
+        return dumps(value)
+    if not value:
+        return "{}" if isinstance(value, dict) else "[]"
     deeper = indent + "  "
     if isinstance(value, dict):
-        body = [f"{deeper}{_quote(str(key))}: {pretty(item, deeper)}" for key, item in value.items()]
-        return "{\n" + ",\n".join(body) + f"\n{indent}}}"
-    return "[\n" + ",\n".join([deeper + pretty(item, deeper) for item in value]) + f"\n{indent}]"
+        parts = [f"{_quote(str(key))}: {pretty(item, deeper)}" for key, item in value.items()]
+        opened, closed = "{", "}"
+    else:
+        parts = [pretty(item, deeper) for item in value]
+        opened, closed = "[", "]"
+    room = 100 - len(indent) - 2 * len(parts)
+    if sum(map(len, parts)) <= room and not any("\n" in part for part in parts):
+        return opened + ", ".join(parts) + closed
+    return f"{opened}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closed}"

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,3 +31,21 @@ def test_one_value_is_one_line(value):
 
 def test_what_json_has_no_word_for_becomes_null():
     assert dumps([float("nan"), float("inf")]) == "[null, null]"
+
+
+def test_indented_json_breaks_what_is_long_and_keeps_what_is_short_on_a_line():
+    short = {"a": [1, None, False, {}], "b": ()}
+    assert pretty(short) == '{"a": [1, null, false, {}], "b": []}'
+    assert pretty({"k": short, "long": "x" * 90}) == (
+        '{\n  "k": {"a": [1, null, false, {}], "b": []},\n  "long": "' + "x" * 90 + '"\n}'
+    )
+
+
+def test_indented_json_writes_each_value_once(monkeypatch: pytest.MonkeyPatch):
+    written = []
+    monkeypatch.setattr("labd.jsonlight.dumps", lambda value: written.append(value) or dumps(value))
+    value: object = list(range(200))
+    for _ in range(50):
+        value = {"deeper": value}
+    pretty(value)
+    assert sorted(written) == list(range(200))

@@ -97,3 +97,11 @@ def test_a_reader_that_goes_away_ends_the_program_quietly(labd: BenchInAFolder, 
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait(30) in (0, 141)
+
+
+def test_the_table_of_commands_is_printed_without_heavy_modules(labd: BenchInAFolder):
+    code = "import sys; sys.argv = ['labd', 'commands', '--json']\nimport labd.thin; assert labd.thin.main() == 0"
+    show = f"{code}\nprint('MODULES', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, env=labd.env, check=True)
+    loaded = set(done.stdout.rsplit("MODULES", 1)[1].split())
+    assert not loaded & {"typing", "ast", "enum", "contextlib", "re", "json", "dataclasses", "shlex", "inspect"}

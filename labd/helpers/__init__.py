@@ -1,17 +1,21 @@
 """The small programs that power and input hooks call, found by name: one module a helper, usable alone.
 
 A helper is a module of this package whose name has no leading underscore. The first line of its docstring says
-what it is for; the literals USAGE (a paragraph) and EXAMPLES ((words, what they do) pairs) are its page in
-`labd helper NAME --help`; run with `python -m` it is the program. A new helper is one new file. Helpers talk to
-devices, never to the lab, the daemon or each other.
+what it is for; the literals USAGE (a paragraph) and EXAMPLES ((words, what they do) pairs), whose parentheses open at
+the end of a line and close on a line of their own, are its page in `labd helper NAME --help`; run with `python -m` it
+is the program. A new helper is one new file. Helpers talk to devices, never to the lab, the daemon or each other.
 """
 
-import ast
+from __future__ import annotations
+
 import os
 import sys
-from typing import Any
 
 from labd.errors import NotFound, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -20,24 +24,27 @@ def bundled() -> dict[str, str]:
     """Every bundled helper: name → the line that says what it is for. Reads the files, imports none of them."""
     entries = (os.path.splitext(entry) for entry in sorted(os.listdir(_FOLDER)))
     names = (name for name, extension in entries if extension == ".py" and not name.startswith("_"))
-    return {
-        name: (ast.get_docstring(_tree(name), clean=False) or "").strip().split("\n", 1)[0].rstrip(".")
-        for name in names
-    }
+    return {name: _source(name).partition('"""')[2].partition("\n")[0].rstrip('".') for name in names}
 
 
 def described(name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """(USAGE, EXAMPLES) as the helper's module spells them: a paragraph, and (words, what they do) pairs."""
-    found: dict[str, Any] = {"USAGE": "", "EXAMPLES": ()}
-    for node in _tree(name).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in found:
-            found[node.targets[0].id] = ast.literal_eval(node.value)
-    return found["USAGE"], found["EXAMPLES"]
+    source = _source(name)
+    return _literal(source, "USAGE", ""), _literal(source, "EXAMPLES", ())
 
 
-def _tree(name: str) -> ast.Module:
+def _literal(source: str, name: str, default: Any) -> Any:
+    """What the module gives `name`: a literal in parentheses, which end a line of their own.
+
+    Cut out of the text, as the table of operations needs it and parsing whole modules would cost it more than the rest.
+    """
+    _, found, behind = source.partition(f"\n{name} = (\n")
+    return eval(f"({behind.partition(f'{chr(10)})')[0]})", {"__builtins__": {}}) if found else default
+
+
+def _source(name: str) -> str:
     with open(os.path.join(_FOLDER, f"{name}.py"), encoding="utf-8") as file:
-        return ast.parse(file.read())
+        return file.read()
 
 
 def check(name: str) -> None:
