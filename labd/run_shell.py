@@ -115,6 +115,7 @@ class _Run:
         ident = self._new_id()
         line = run_frame.line_for(self.command, shell, ident, binary=self.how.binary)
         self.board.skip()
+        self.tail = b""
         self.how.typed = True
         self.how.type_line(line)
         return self._framed(Frame(ident), shell)

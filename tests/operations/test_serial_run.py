@@ -81,6 +81,41 @@ def test_a_console_without_exit_codes_says_so_and_is_never_a_false_success(labd:
     assert (found["code"], found["output"], found["shell"]) == (None, "Host power is off\n", "none")
 
 
+def test_exact_bytes_need_a_shell_and_none_is_no_empty_success(labd: BenchInAFolder):
+    on(labd, "bmc", "bmc> ")
+    refused = labd("serial", "run", "dut", "power status", "--binary", check=1).stderr
+    assert b"has no shell, which --binary needs; the command was not typed" in refused
+    assert b"--binary needs a shell" in labd("serial", "run", "dut", "help", "--binary", "--no-status", check=2).stderr
+    assert b"Host power is on" not in labd("serial", "log", "dut").stdout
+
+
+def test_words_that_can_not_be_meant_are_refused_before_anything_is_typed(labd: BenchInAFolder):
+    on(labd, "dash-shell", "# ")
+    no_command = labd("serial", "run", "dut", check=2).stderr
+    assert b"has no command, and 'dut' is a target" in no_command
+    assert b"can't hold a NUL" in labd("serial", "run", "dut", "-", stdin=b"echo a\0b\n", check=2).stderr
+    assert b" tx " not in labd("serial", "log", "dut", "--events").stdout
+    assert labd("serial", "run", "-t", "dut", "dut", check=127).stdout.endswith(b"dut: not found\n")
+
+
+def test_a_question_that_was_swallowed_is_asked_again_though_a_kernel_logs_behind_the_prompt(labd: BenchInAFolder):
+    on(labd, "chatty-kernel")
+    labd("serial", "run", "dut", "true")
+    labd("serial", "run", "dut", "read x", "--timeout", "1.5", check=5)
+    codes = [labd("serial", "run", "dut", f"echo one; (exit {code})", "--timeout", "15", check=None).returncode
+             for code in (3, 4)]  # fmt: skip
+    assert codes == [3, 4]
+
+
+def test_what_is_told_of_a_command_that_waits_is_not_our_own_typing(labd: BenchInAFolder):
+    on(labd, "dash-shell")
+    late = labd("serial", "run", "dut", "read x", "--timeout", "1", check=5).stderr
+    assert b"last lines: ''" in late
+    assert b"serial send dut -i console --key ctrl-c" in late
+    labd("serial", "send", "dut", "--key", "ctrl-c")
+    assert labd.out("serial", "run", "dut", "echo next") == "next\n"
+
+
 def test_nothing_is_typed_at_a_login_prompt(board: BenchInAFolder):
     on(board, "linux-login", "login: ")
     refused = board("serial", "run", "dut", "reboot", check=1).stderr
@@ -161,7 +196,7 @@ def test_a_command_that_ends_the_shell_ends_the_run_when_there_is_a_new_prompt(l
     labd("serial", "run", "dut", 'PS1="zzz "')
     for _ in range(2):
         done = labd("serial", "run", "dut", "exit 3", "--timeout", "20", check=1)
-        assert b"is back at a prompt" in done.stderr
+        assert b"shows a prompt without having told the exit code" in done.stderr
 
 
 def test_a_run_whose_console_is_taken_over_says_so(labd: BenchInAFolder):
