@@ -43,7 +43,8 @@ async def _adopt_port(bench: Bench, found: dict[str, Any]) -> None:
     port = await _take_up(bench, found, f"{target}.{config['name']} of {real}") if found["live"] else None
     ended = dict(found.get("ended") or {})
     ended["why"] = why_ended(str(config["device"]), str(ended.get("why", "no daemon was there to hold it")))
-    adopted = Adopted(port, int(meta["opens"]), None if port else ended)
+    terminal = tuple(meta["terminal"]) if meta.get("terminal") else None
+    adopted = Adopted(port, int(meta["opens"]), None if port else ended, terminal)
     entry = await bench.enter(real, target, meta["settings"], None)
     entry.channel.whole = bool(meta["whole"])
     entry.channel.known = dict(meta["known"])

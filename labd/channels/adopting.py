@@ -13,13 +13,13 @@ from typing import Any
 
 from labd.channels.closing import claim
 from labd.channels.netport import SocketPort, broke, place
-from labd.channels.port import TtyPort, _configure, _Serial
+from labd.channels.port import Terminal, TtyPort, _configure, _Serial
 from labd.channels.portmodel import Port, Settings
 
 
 @dataclass(frozen=True)
 class Adopted:
-    """A port to go on with. `opens`: how often it had been opened.
+    """A port to go on with. `opens`: how often it had been opened; `terminal`: what tells a PTY from a later one.
 
     One that was lost meanwhile has no `port`; `ended` says why and when, if that is known.
     """
@@ -27,6 +27,7 @@ class Adopted:
     port: Port | None
     opens: int
     ended: Mapping[str, Any] | None = None
+    terminal: Terminal | None = None
 
 
 def facts(port: Port) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from labd.channels import adopting, sense, watchover
 from labd.channels.capturer import Capturer, LineJournal, Tap, When
 from labd.channels.netport import open_net
 from labd.channels.opening import close_in_thread, open_in_thread
-from labd.channels.port import Port, Settings, change_settings, open_port
+from labd.channels.port import Port, Settings, Terminal, change_settings, open_port, terminal_of
 from labd.channels.portmodel import NETWORK
 from labd.channels.typed import Typed
 from labd.errors import LabdError, Unreachable
@@ -83,6 +83,7 @@ class Line:
         self.sensed: dict[str, Any] | None = None
         self.finished = trio.Event()
         self._identity: dict[str, Any] | None = None
+        self._terminal: Terminal | None = adopted.terminal if adopted else None
         self._error: LabdError | None = None
         self._outcome = trio.Event()
         self._poke = trio.Event()
@@ -119,6 +120,7 @@ class Line:
             return
         if self.finished.is_set():
             raise self._error or Unreachable(f"{self.label}: {self.why}")
+        self._terminal = None  # who asks for it takes what has the name now
         outcome = self._outcome
         self._poke.set()
         await outcome.wait()
@@ -163,6 +165,7 @@ class Line:
             return f"{self.name}: now {settings.baud} baud, still open"
         self.settings = settings
         self._identity = None if not same_device else self._identity
+        self._terminal = None if not same_device else self._terminal
         self._ended(f"the lab now says {config['device']}")
         self._poke.set()
         return f"{self.name}: reopening as {config['device']}"
@@ -270,10 +273,13 @@ class Line:
         if self.kind == "loopback":
             path = await self.around.start_dut(device, self.name, self.config)
         settings, kind, identity = self.settings, self.kind if self.kind == "loopback" else None, self._identity
+        terminal = self._terminal
         port = await open_in_thread(
             (lambda: open_net(path, settings, label=self.label, owner=self._owner))
             if self.kind in NETWORK
-            else lambda: open_port(path, settings, label=self.label, owner=self._owner, kind=kind, expected=identity),
+            else lambda: open_port(
+                path, settings, label=self.label, owner=self._owner, kind=kind, expected=identity, terminal=terminal
+            ),
             label=self.label,
             node=path,
             limiter=self.around.limiter,
@@ -332,6 +338,7 @@ class Line:
         self.opens += 0 if adopted else 1
         self.port, self.state, gone = port, "open", self._gone.is_set()
         self._identity = port.identity or self._identity
+        self._terminal = terminal_of(port)
         self._error = None
         facts = {**self._facts(port), "rx": self._tap.start}
         if adopted:
@@ -396,7 +403,7 @@ class Line:
     def _meta(self, port: Port) -> dict[str, Any]:
         """What a later daemon needs to go on with this port."""
         return {**self.around.remembered(), "config": self.config, "opens": max(self.opens, 1),
-                "port": adopting.facts(port)}  # fmt: skip
+                "terminal": terminal_of(port), "port": adopting.facts(port)}  # fmt: skip
 
     def _facts(self, port: Port) -> dict[str, Any]:
         return {

@@ -26,6 +26,9 @@ from labd.channels.portmodel import Settings as Settings
 from labd.errors import Unreachable
 from labd.platform import current, naming, same_adapter
 
+Terminal = tuple[int, int, int, int]
+"""A pseudo-terminal's device, inode, time of making (ns) and owner."""
+
 PARITIES = {"none": "N", "even": "E", "odd": "O", "mark": "M", "space": "S"}
 
 
@@ -151,17 +154,23 @@ def open_port(
     owner: str = "",
     kind: str | None = None,
     expected: Mapping[str, Any] | None = None,
+    terminal: Terminal | None = None,
 ) -> Port:
     """Open `device` (a path) for `label` (whose it will be, for messages), verified raw.
 
     `owner` is how a second one is told who has it, when that is this process. `kind` "loopback" marks a simulated
     board's cable, whose other holders are its own. `expected` is the identity that the device had before it was
-    lost: another adapter under its name is refused, the same one under another name is found. Raises Unreachable
-    (missing, not a tty, not permitted, not settable) or Busy (and by whom).
+    lost: another adapter under its name is refused, the same one under another name is found. `terminal` is what
+    `terminal_of` said of it then: another program's under its name is refused. Raises Unreachable (missing, not a tty,
+    not permitted, not settable) or Busy (and by whom).
     """
     system = current()
     path = system.callout(_where(device, expected))
     node, number = _node(path, label)
+    if terminal is not None and not os.path.islink(device) and _terminal(os.stat(node)) != terminal:
+        raise Unreachable(
+            f"{label}: the terminal {device} is another one now, perhaps of another program", hint=_watch_anew(label)
+        )
     _free(node, number, label, own_cable=kind == "loopback")
     handle = _Serial(settings)
     try:
@@ -183,6 +192,27 @@ def open_port(
         raise access.explain(error, device, node, label, []) from error
     claim(number, owner or label)
     return port
+
+
+def terminal_of(port: Port) -> Terminal | None:
+    """What tells a pseudo-terminal from a later one of the same name; None for other ports. Never raises.
+
+    The kernel gives the number of one that was closed to whoever asks next, and the name with it.
+    """
+    if port.kind != "pty" or not isinstance(port, TtyPort):
+        return None
+    try:
+        return _terminal(os.fstat(port.fd))
+    except (OSError, TypeError):  # closed meanwhile
+        return None
+
+
+def _terminal(found: os.stat_result) -> Terminal:
+    return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_uid)
+
+
+def _watch_anew(label: str) -> str:
+    return f"labd serial watch {label.partition('.')[0]}  # to take it"
 
 
 def close_port(port: Port, *, hung_up: bool) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import termios
 import time
 from typing import Any
 
@@ -464,3 +465,45 @@ async def test_every_error_is_of_the_closed_vocabulary(rig: Rig) -> None:
     (rig.tmp / "tty-console").write_text("not a tty")
     with pytest.raises(LabdError, match="is not a serial port"):
         await rig.watch()
+
+
+async def same_number_again(name: str) -> tuple[int, int]:
+    """A new terminal of that name, as a stranger's: (master, slave); the old one may still be closing."""
+    for _ in range(100):
+        spare: list[int] = []
+        try:
+            while len(spare) < 32:
+                pair = os.openpty()
+                if os.ttyname(pair[1]) == name:
+                    return pair
+                spare += pair
+        finally:
+            for fd in spare:
+                os.close(fd)
+        await trio.sleep(0.02)
+    pytest.skip("another program took the number")
+
+
+@with_rig
+async def test_a_strangers_terminal_of_the_same_name_is_not_taken_up_until_somebody_asks_for_it(rig: Rig) -> None:
+    master, slave = os.openpty()
+    name = os.ttyname(slave)
+    os.close(slave)
+    await rig.channel.watch([rig.config(device=name)])
+    os.close(master)
+    await rig.until(lambda: rig.state() == "lost", "the loss")
+    far, near = await same_number_again(name)
+    try:
+        cooked = termios.tcgetattr(near)
+        await rig.until(lambda: "another one now" in rig.channel.status()[0]["why"], "the refusal")
+        await trio.sleep(0.6)  # more than one try
+        assert rig.state() == "lost" and termios.tcgetattr(near) == cooked
+        refused = [event for event in rig.events(kind="error") if "another one now" in event["message"]]
+        assert len(refused) == 1
+        [row] = await rig.channel.watch([rig.config(device=name)])
+        assert row["state"] == "open"
+        os.write(far, b"mine now")
+        await rig.until(lambda: rig.rx() == b"mine now", "its bytes")
+    finally:
+        os.close(far)
+        os.close(near)
