@@ -10,8 +10,9 @@ anything.
 from harness.model_server.reference import from_scenario
 from harness.model_server.script import Script, ScriptError, load
 from harness.model_server.server import ModelServer
+from harness.model_server.trial import REFERENCE, playing
 
 #: To be shown wherever results of a scripted model are.
 NOTE = "scripted model: proves the harness, never a model's skill"
 
-__all__ = ["NOTE", "ModelServer", "Script", "ScriptError", "from_scenario", "load"]
+__all__ = ["NOTE", "REFERENCE", "ModelServer", "Script", "ScriptError", "from_scenario", "load", "playing"]

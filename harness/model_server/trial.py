@@ -26,7 +26,7 @@ def script_of(word: str, scenario: Scenario, values: Mapping[str, str]) -> Scrip
 
 @dataclass(frozen=True)
 class Playing:
-    """A scripted model that listens at `url`."""
+    """A scripted model that listens at `url`; its log goes with it."""
 
     url: str
     log: Path
@@ -39,7 +39,8 @@ class Playing:
 @contextlib.contextmanager
 def playing(word: str, scenario: Scenario, values: Mapping[str, str]) -> Iterator[Playing]:
     """Have it play for this trial. Raises ScriptError, and OSError where it can't listen."""
+    script = script_of(word, scenario, values)
     with tempfile.TemporaryDirectory(prefix="model-") as place:
         log = Path(place) / "requests.jsonl"
-        with ModelServer(script_of(word, scenario, values), log) as model:
+        with ModelServer(script, log) as model:
             yield Playing(model.url, log)
