@@ -5,12 +5,15 @@ what to do. `bwrap`: the same behind bubblewrap, with a read-only system, no use
 `light`: with the user's own home, for a first try; it proves nothing and is never counted.
 """
 
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from harness import doorway
 from harness.agents._program import Isolation
 from harness.sandbox import Sandbox, SandboxError
 
@@ -20,6 +23,10 @@ INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md", ".claude", "AGENTS.md", "AGENTS.
 
 #: Where they look in the system.
 SYSTEM = ("/etc/claude-code", "/etc/codex", "/etc/gemini-cli", "/etc/opencode")
+
+#: Our own files, which the subject may be installed from, and what in them would tell an agent the answers.
+_OURS = Path(__file__).resolve().parent.parent
+_ANSWERS = ("scenarios", "graders", "tests", ".git", "harness/data")
 
 #: What a user's own tools read, that `light` leaves as it is.
 _USERS = ("HOME", "PATH", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
@@ -53,27 +60,55 @@ def lighten(place: Sandbox) -> None:
     place.env["PATH"] = f"{place.bin}:{place.env['PATH']}"
 
 
-def enclosed(argv: Sequence[str], place: Sandbox, isolation: Isolation) -> tuple[str, ...]:
-    """The words that start `argv` so isolated."""
+def enclosed(argv: Sequence[str], place: Sandbox, isolation: Isolation, base_url: str | None = None
+             ) -> tuple[str, ...]:  # fmt: skip
+    """The words that start `argv` so isolated. `base_url`: the only server that it can reach then, by `door`."""
     if isolation != "bwrap":
         return tuple(argv)
-    hidden = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media", "/srv", str(Path.home())]
     words = ["bwrap", "--die-with-parent", "--unshare-net", "--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev"]
-    for path in dict.fromkeys(os.path.realpath(path) for path in hidden if os.path.isdir(path)):
+    hidden = _hidden()
+    for path in hidden:
         words += ["--tmpfs", path]
-    for path in _shown([*argv[:2], place.subject]):
+    for path in _shown([*argv[:2], place.subject], hidden):
         words += ["--ro-bind-try", path, path]
+    for path in (_OURS / name for name in _ANSWERS):
+        words += ["--tmpfs", str(path)] if path.is_dir() else []
     root = str(place.root)
+    if base_url is not None:
+        script = str(Path(doorway.__file__).resolve())
+        argv = [sys.executable, "-IS", script, str(urlsplit(base_url).port), _door(place), *argv]
     return (*words, "--bind", root, root, "--chdir", str(place.work), "--", *argv)
 
 
-def _shown(programs: Iterable[str]) -> list[str]:
-    """What must be readable for our own program and for the agent's, wherever the user has installed them."""
-    trees = [sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parent.parent)]
+@contextlib.contextmanager
+def door(place: Sandbox, isolation: Isolation, base_url: str | None) -> Iterator[None]:
+    """Have the server at `base_url` be reached from inside. Raises OSError."""
+    port = urlsplit(base_url).port if base_url is not None else None
+    with doorway.open_to(port, _door(place)) if port and isolation == "bwrap" else contextlib.nullcontext():
+        yield
+
+
+def _door(place: Sandbox) -> str:
+    return str(place.root / "run" / "net.sock")
+
+
+def _hidden() -> list[str]:
+    """Where users have their files, and where sockets of theirs are."""
+    places = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media", "/srv", str(Path.home())]
+    found = dict.fromkeys(os.path.realpath(path) for path in places if os.path.isdir(path))
+    return [path for path in found if path != "/"]
+
+
+def _shown(programs: Iterable[str], hidden: Sequence[str]) -> list[str]:
+    """What must be readable for our own program and for the agent's, wherever the user has installed them: of a hidden
+    place itself, and of what it stands in, never more than the program's file."""
+    trees = [sys.prefix, sys.base_prefix, str(_OURS)]
     for program in programs:
         if os.path.isabs(program) and os.path.exists(program):
-            trees += [_installation(program), _installation(os.path.realpath(program))]
-    return [tree for tree in dict.fromkeys(trees) if tree not in ("/", "/usr", "/usr/bin", "/bin")]
+            for path in (program, os.path.realpath(program)):
+                tree = _installation(path)
+                trees.append(path if any(f"{place}/".startswith(f"{tree}/") for place in hidden) else tree)
+    return [tree for tree in dict.fromkeys(trees) if any(tree.startswith(f"{place}/") for place in hidden)]
 
 
 def _installation(program: str) -> str:

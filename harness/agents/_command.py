@@ -50,11 +50,16 @@ class AnyCommand:
         return []
 
     def command(self, goal: str, place: Sandbox, options: Options) -> Command:
-        """Its words, with the goal in place of `{goal}`; where none is, the goal is on its stdin."""
+        """Its words, with the goal in place of `{goal}`; where none is, the goal is on its stdin.
+
+        Where a scripted model listens, variables that many programs know say so.
+        """
         words = [*self.words[1:], *options.extra]
         start = located(self.words[0]) or self.words[:1]
         filled = tuple(word.replace("{goal}", goal) for word in words)
-        return Command((*start, *filled), stdin=b"" if filled != tuple(words) else goal.encode())
+        url = options.base_url
+        env = {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1", "GOOGLE_GEMINI_BASE_URL": url} if url else {}
+        return Command((*start, *filled), env, stdin=b"" if filled != tuple(words) else goal.encode())
 
     def collect(self, place: Sandbox) -> dict[str, Path]:
         """Nothing: what it printed is all there is."""

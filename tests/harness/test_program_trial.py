@@ -158,16 +158,6 @@ def test_light_isolation_is_labelled_and_never_counts(
     assert "completed" in grading.grade(bundle)[0].reason
 
 
-def test_instructions_above_the_working_directory_are_found(tmp_path: Path) -> None:
-    from harness import isolation
-
-    work = tmp_path / "a" / "work"
-    work.mkdir(parents=True)
-    before = isolation.above(work)
-    (tmp_path / "CLAUDE.md").write_text("use the bench")
-    assert set(isolation.above(work)) - set(before) == {str(tmp_path / "CLAUDE.md")}
-
-
 def test_noise_uses_up_its_time_and_gets_nothing(tried: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise.PROGRAM, "time_s", 0.8)
     verdict, trial, bundle = tried("", agent="noise")
