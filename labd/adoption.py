@@ -42,7 +42,8 @@ async def _adopt_port(bench: Bench, found: dict[str, Any]) -> None:
         raise ValueError("this daemon keeps its journals elsewhere")
     port = await _take_up(bench, found, f"{target}.{config['name']} of {real}") if found["live"] else None
     ended = dict(found.get("ended") or {})
-    ended["why"] = why_ended(str(config["device"]), str(ended.get("why", "no daemon was there to hold it")))
+    if not ended.get("recorded"):
+        ended["why"] = why_ended(str(config["device"]), str(ended.get("why", "no daemon was there to hold it")))
     terminal = tuple(meta["terminal"]) if meta.get("terminal") else None
     adopted = Adopted(port, int(meta["opens"]), None if port else ended, terminal)
     entry = await bench.enter(real, target, meta["settings"], None)
@@ -50,7 +51,8 @@ async def _adopt_port(bench: Bench, found: dict[str, Any]) -> None:
     entry.channel.known = dict(meta["known"])
     entry.level = str(meta["known"].get("level", "simulated"))
     await entry.channel.adopt(config, adopted)
-    state = "captured all the while" if port else f"lost meanwhile ({ended['why']})"
+    lost = "lost before" if ended.get("recorded") else "lost meanwhile"
+    state = "captured all the while" if port else f"{lost} ({ended['why']})"
     bench.log(f"{target}.{config['name']}: taken up again; it was {state}")
 
 

@@ -88,7 +88,7 @@ class Bench:
             self._drop_if_idle(entry)
 
     async def stop(self, lab: Lab, target: str, interface: str | None) -> list[str]:
-        """Stop capturing, free the ports, end their triggers and simulated boards; the names of those that were open."""
+        """Stop capturing, free the ports, end their triggers and simulated boards; the names of what was open."""
         real = os.path.realpath(lab.path)
         self.triggers.end("the capture was stopped", real, target, interface)
         entry = self.entries.get((real, target))

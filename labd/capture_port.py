@@ -76,6 +76,12 @@ class HeldPort:
         self.gone = {"why": reason, "wall_ns": time.time_ns(), "mono_ns": time.monotonic_ns(), "rx": self.end}
         self._poke()
 
+    def released(self) -> None:
+        """The daemon has let go of it and recorded that: the next one is told why, and does not record it again."""
+        known = self.gone or {"why": "it was let go of", "wall_ns": time.time_ns(), "mono_ns": time.monotonic_ns(),
+                              "rx": self.end}  # fmt: skip
+        self.gone, self.gone_told = {**known, "recorded": True}, True
+
     def unsent(self) -> list[dict[str, Any]]:
         """News that this connection has not been sent yet."""
         fresh, self._sent = self._news[self._sent :], len(self._news)

@@ -3,7 +3,8 @@
 It outlives the daemon, which starts it through the shim, hands it an open and configured port's descriptor, and hears
 of new bytes by notices that never delay a read. It gives descriptors back to the daemon that comes next, and keeps
 what simulated boards hang on (`hold`). It ends when it is told to, and when no daemon has been there for a minute and
-it captures nothing. It opens no device, writes no events, starts no process, and judges nothing. No trio here.
+no port is captured, or lost and to be opened again. It opens no device, writes no events, starts no process, and judges
+nothing. No trio here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-#: Seconds without a daemon and without a port until it ends by itself.
+#: Seconds without a daemon and without a port, live or lost, until it ends by itself.
 IDLE_S = 60.0
 #: Seconds between syncs to the disk, and between looks at the clock for everything else.
 SYNC_S = 1.0
@@ -150,7 +151,7 @@ class CaptureProcess:
             _thread.start_new_thread(self._sync, (wanted,))
         if not self.door.see_to_it() and self.daemon is None:
             self.done = True  # without the directory, nobody can find us any more
-        if self.daemon is not None or any(port.token for port in self.ports.values()):
+        if self.daemon is not None or self.ports:  # those that are lost too: the next daemon goes on with them
             self._idle_since = now
         elif now - self._idle_since >= self.idle_s:
             self.done = True
@@ -267,6 +268,8 @@ class CaptureProcess:
         if port is None:
             answer(ok=True)
             return
+
+        port.released()
 
         def closed() -> None:
             self._post_news(wire, port)  # what it was told belongs before the answer

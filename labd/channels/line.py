@@ -293,12 +293,13 @@ class Line:
         return port
 
     def _lost_while_away(self, ended: Mapping[str, Any]) -> None:
-        """The port went while no daemon was there."""
-        when = {key: value for key, value in ended.items() if key != "why"}
+        """The port went while no daemon was there, or (`recorded`) when the last one was."""
+        when = {key: value for key, value in ended.items() if key not in ("why", "recorded")}
         self.state = "open"  # as it was then
         self._ended(str(ended.get("why", "it was lost while no daemon was there")), when)
         self._lost_why = self.why
-        self.tell("lost", why=self.why, **when)
+        if not ended.get("recorded"):
+            self.tell("lost", why=self.why, **when)
 
     async def _carry(self, port: Port) -> None:
         """Capture from an open port until it is gone."""

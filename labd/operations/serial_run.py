@@ -73,17 +73,23 @@ def _run(call: Call, args: Args, board: Console, command: str) -> Any:
         if error.name == "timed_out" and how.typed:
             before = how.learned[-1] if how.learned else how.known or run_shell.Known("", "")
             how.learned.append(replace(before, left=True))
-        _failed(call, error, {**data, "code": None, **_output(args, kept), "rx": rx, "seq": seq})
+        _failed(
+            call, error, {**data, **_failing(call, board), "code": None, **_output(args, kept), "rx": rx, "seq": seq}
+        )
         raise
     finally:
         if how.learned:
             call.bench.shells[key] = how.learned[-1]
-        failing = board.failing()
-        tell_failing(call, board.name, failing)
-        data |= {"failing": failing} if failing else {}
-    data |= {**run_shell.plain_answer(ran), **_output(args, kept), "rx": rx, "seq": seq,
+    data |= {**_failing(call, board), **run_shell.plain_answer(ran), **_output(args, kept), "rx": rx, "seq": seq,
              "ms": round((time.monotonic() - begun) * 1000, 3)}  # fmt: skip
     return Answer(data, code=_exit(call, args, ran), text="")
+
+
+def _failing(call: Call, board: Console) -> dict[str, Any]:
+    """For --json, and said: that the journal can't be written, through which the output is read."""
+    failing = board.failing()
+    tell_failing(call, board.name, failing)
+    return {"failing": failing} if failing else {}
 
 
 def _still_ours(call: Call, board: Console, how: How) -> None:

@@ -95,3 +95,17 @@ def test_rfc2217_comes_back_by_itself_and_the_gap_is_recorded(labd: BenchInAFold
         assert lost["why"] == again["cause"]
         labd("serial", "send", "dut", "after")
         until("what was sent", lambda: b"after" in server.heard)
+
+
+def test_a_port_that_was_lost_before_the_daemon_died_is_lost_once_and_still_awaited(labd: BenchInAFolder) -> None:
+    with serving(echo) as server:
+        labd.lab.write_text(LAB.format(scheme="socket", port=server.port))
+        labd("serial", "watch", "dut")
+        server.stop()
+        [lost] = until("the loss", lambda: events(labd, "lost"))
+        kill_daemon(labd)
+        labd("serial", "trigger", "rm", "--all")
+        until("the line", lambda: [row["state"] for row in labd.json("serial", "show", "dut")] == ["lost"])
+        server.start()
+        [again] = until("the new connection", lambda: events(labd, "reopened"))
+        assert events(labd, "lost") == [lost] and again["gap_ms"] > 0

@@ -286,8 +286,6 @@ def test_it_does_not_end_while_it_captures_even_without_a_daemon(runtime: Path, 
             written += os.write(cable.master, b"x")
             until("the byte", lambda wanted=written: len(stored(tmp_path)) == wanted)
         assert process.child.poll() is None
-        cable.unplug()
-        assert process.child.wait(20) == 0
     finally:
         process.end()
 
@@ -355,3 +353,29 @@ def test_it_is_small_and_imports_nothing_heavy(process: Process) -> None:
     if status.exists():
         peak = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         assert peak < 30_000, f"{peak} kB"
+
+
+def test_a_lost_port_is_remembered_without_a_daemon_until_it_is_given_up(
+    runtime: Path, cable: Cable, tmp_path: Path
+) -> None:
+    process = Process(runtime, 0.2)
+    try:
+        daemon = process.peer()
+        daemon.ask("attach")
+        daemon.ask("capture", (cable.slave,), key=str(tmp_path), meta={"name": "console"})
+        cable.unplug()
+        assert daemon.news("gone")["why"].startswith("hang-up")
+        daemon.ask("release", key=str(tmp_path))
+        daemon.wire.close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.child.wait(2.5)
+        later = process.peer()
+        later.ask("attach")
+        found = later.news("port")
+        assert (found["live"], found["meta"]) == (False, {"name": "console"})
+        assert found["ended"]["why"].startswith("hang-up") and found["ended"]["recorded"]
+        later.ask("finish", key=str(tmp_path))
+        later.wire.close()
+        assert process.child.wait(20) == 0
+    finally:
+        process.end()
