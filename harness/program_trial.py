@@ -54,7 +54,7 @@ def play(bench: Bench, program: Program, options: Options) -> Played:
         more, said = conditions.told(options, goal, made)
         command = _with_env(program.command(said, place, more), options)
         argv = isolation.enclosed(command.argv, place, options.isolation, options.base_url)
-        watch = limits.Limits(options, limits.by_transcript(program.product))
+        watch = limits.Limits(options, limits.by_transcript(program.product, lambda: _logs(program, bench)))
         bench.limit(min(time for time in (options.time_s, program.time_s, bench.limit_s) if time is not None))
         ended = bench.program(argv, command.env, command.stdin, watch)
         requests = {REQUESTS: model.requests()} if model is not None else {}
@@ -63,7 +63,9 @@ def play(bench: Bench, program: Program, options: Options) -> Played:
     left = _left(program, bench, ended) | requests
     raw = {name: _blanked(data, command, options) for name, data in left.items()}
     told, problem = _read(program, raw, ended)
-    cause, detail = _cause(ended, told, problem, options, began=place.argv_log.stat().st_size > 0)
+    cause, detail = _cause(ended, told, problem, options, began=_began(bench))
+    if told is not None and policy_of(cause).verdict is None and (late := watch.passed([told])):
+        cause, detail = late, "found when it had ended"
     answer = told.answer if told is not None else raw["stdout"].decode("utf-8", "replace")
     facts = {
         "product": program.product, "version": version, "argv": _words(argv, command, options), "code": ended.code,
@@ -88,15 +90,28 @@ def _missing(program: Program, why: str) -> Played:
 
 
 def _left(program: Program, bench: Bench, ended: execute.Ended) -> dict[str, bytes]:
-    """What it printed, and the logs that it wrote: plain files only, up to SESSION_BYTES."""
-    raw = {"stdout": ended.stdout, "stderr": ended.stderr}
+    """What it printed, and the logs that it wrote."""
+    return {"stdout": ended.stdout, "stderr": ended.stderr} | _logs(program, bench)
+
+
+def _logs(program: Program, bench: Bench) -> dict[str, bytes]:
+    """The logs that it wrote: plain files only, up to SESSION_BYTES."""
+    found: dict[str, bytes] = {}
     room = SESSION_BYTES
     for name, path in sorted(program.collect(bench.sandbox).items()):
         data = _plain(path, room)
         if data is not None and name.startswith("session/") and ".." not in Path(name).parts:
-            raw[name] = data
+            found[name] = data
             room -= len(data)
-    return raw
+    return found
+
+
+def _began(bench: Bench) -> bool:
+    """Whether a recorded command ran: the record is the agent's to remove, and then it had begun."""
+    try:
+        return bench.sandbox.argv_log.stat().st_size > 0
+    except OSError:
+        return True
 
 
 def _plain(path: Path, room: int) -> bytes | None:
