@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import model_command, program_options, transcript_command
+from harness import compare_command, model_command, program_options, transcript_command
+from harness.report import FORMATS
 from labd.errors import LabdError, Usage, nearest
 
 DESCRIPTION = "The exam of the lab bench: run scenarios through the real labd, keep the evidence, grade it, report."
@@ -56,6 +57,7 @@ EXAMPLES = {
     "transcript": """\
   labd-eval transcript session.jsonl                what an agent ran, and how it ended, whatever program it was
   labd-eval transcript runs/R/trials/T --atif       a stored trial's, in the interchange form ATIF 1.8""",
+    "compare": compare_command.EXAMPLES,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -102,6 +104,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("calibrate", "hold the graders, and a judge, against sessions that people have scored"),
         ("transcript", "what an agent said and did, from the transcript of any known program"),
         ("report", "the report of a run"),
+        ("compare", compare_command.HELP),
         ("model", model_command.HELP),
     ):
         made[name] = commands.add_parser(
@@ -121,7 +124,7 @@ _WHO = dict.fromkeys(
 
 def _options(made: dict[str, _Parser]) -> None:
     program_options.add(made["run"])
-    for name in ("list", "check", "run", "loopback", "versus", "grade", "judge"):
+    for name in ("list", "check", "run", "loopback", "versus", "grade", "judge", "compare"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
     for name in ("list", "run"):
@@ -134,13 +137,16 @@ def _options(made: dict[str, _Parser]) -> None:
             help=_WHO[name])
         if name != "versus":
             add("--all", action="store_true", help="the reference and all controls (the same as --agent all)")
-        add("--condition", action=_Once, default="cold", choices=("cold", "warm", "preloaded"),
-            help="what the agent starts with (default: cold; makes no difference to scripted agents)")
+        add("--condition", action="append", default=[], choices=("cold", "warm", "preloaded", "all"),
+            help="what the agent starts with; repeatable (default: cold; makes no difference to scripted agents)")
         add("-n", "--trials", action=_Once, type=_count, default=1, metavar="N", help="trials a cell (default: 1)")
+        add("--seed", action=_Once, type=_seed, metavar="N", help="draws the order of the trials (default: a new one)")
+        add("--replace", action=_Once, type=_seed, metavar="N",
+            help="at most N new trials a cell in place of those that the exam lost (default: as many as --trials)")
         add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
-    for name in ("run", "loopback", "versus", "grade", "judge", "report"):
+    for name in ("run", "loopback", "versus", "grade", "judge", "report", "compare"):
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
     for name in ("judge", "calibrate"):
@@ -155,8 +161,17 @@ def _options(made: dict[str, _Parser]) -> None:
     told = "a file of scored sessions, or a directory of such (default: those that come along)"
     made["calibrate"].add_argument("labels", nargs="?", metavar="LABELS", help=told)
     transcript_command.options(made["transcript"])
+    compare_command.options(made["compare"])
+    made["report"].add_argument("--format", action=_Once, default="table", choices=FORMATS,
+                                help="the form of the answer (default: table)")  # fmt: skip
     for name in ("grade", "judge", "report"):
         made[name].add_argument("run", metavar="RUN", help="the run: a path, a name under --out, or `latest`")
+
+
+def _seed(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text):
+        raise argparse.ArgumentTypeError(f"expected a whole number, found {text!r}")
+    return int(text)
 
 
 def _count(text: str) -> int:
@@ -196,7 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
         from harness import commands, judge_commands
 
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
-                  "transcript": transcript_command}  # fmt: skip
+                  "transcript": transcript_command, "compare": compare_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

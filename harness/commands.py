@@ -6,6 +6,7 @@ Each `do_NAME` takes the parsed values and the words as given, writes its answer
 import argparse
 import contextlib
 import fnmatch
+import secrets
 import signal
 import sys
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import agents, files, grading, program_options, report, run, sandbox, scenario, soundness
+from harness import agents, files, grading, plan, program_options, report, run, sandbox, scenario, soundness
 from harness.scenario import Scenario
 from harness.trial import Order
 from labd.errors import LabdError, NotFound, Usage, nearest
@@ -141,8 +142,20 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
         names = ", ".join(agent.name for agent in cast)
         raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")
     checked = _must_be_sound(chosen)
-    return run.create(out, chosen, cast, condition=values.condition, trials=values.trials, words=words, checked=checked,
+    return run.create(out, chosen, cast, conditions=_conditions(values), trials=values.trials,
+                      seed=_seed(values), replacements=values.replace, words=words, checked=checked,
                       options=program_options.read(values, cast))  # fmt: skip
+
+
+def _conditions(values: Values) -> list[str]:
+    """Those that were asked for, in the order in which an agent is told more; cold if none was."""
+    wanted = set(values.condition or ["cold"])
+    return [name for name in plan.CONDITIONS if wanted & {name, "all"}]
+
+
+def _seed(values: Values) -> int:
+    """The seed of the trials' order: the one given, else a new one; the manifest keeps it."""
+    return secrets.randbelow(2**32) if values.seed is None else int(values.seed)
 
 
 def _must_be_sound(chosen: list[Scenario], checked: str = "") -> str:
@@ -194,8 +207,9 @@ def _carry_out(held: run.Run, values: Values) -> int:
     done = 0
 
     def on_result(result: run.Result) -> None:
-        nonlocal done
+        nonlocal done, left
         done += 1
+        left += result.again
         word = result.verdict.verdict if result.verdict else result.problem
         mark = "" if result.expected else "  NOT EXPECTED" if result.verdict else ""
         why = f": {report.plain(result.verdict.reason)}" if result.verdict and not result.expected else ""
@@ -255,9 +269,8 @@ def _wanted(order: Order, patterns: list[str]) -> bool:
 
 def do_report(values: Values, words: Sequence[str]) -> int:
     """Show, and write again, the report of a run."""
-    told = report.write(run.find(Path(values.out), values.run))
-    if values.json:
-        _json(told)
-    else:
-        _answer(report.table_text(told, color=sys.stdout.isatty()))
+    directory = run.find(Path(values.out), values.run)
+    told = report.write(directory)
+    form = "json" if values.json else values.format
+    _answer(report.text(directory, told, form, color=sys.stdout.isatty()))
     return 0

@@ -14,20 +14,23 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from graders.verdict import Verdict
-from harness import agents, data, files, grading, sandbox, surface
+from harness import agents, data, files, grading, plan, sandbox, surface
 from harness.agents._program import Options
 from harness.program_trial import options_of
 from harness.scenario import Scenario
 from harness.trial import Order, conduct
 from labd.errors import Busy, LabdError, NotFound, nearest
 
-SCHEMA = "labd-run/1"
+SCHEMA = "labd-run/2"
+
+#: Runs whose reports can still be read; they are not gone on with.
+_OLDER = ("labd-run/1",)
 
 #: What is meant by a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -67,8 +70,12 @@ class Run:
 
     @property
     def orders(self) -> list[Order]:
-        """All trials of the run, in order."""
-        return [Order(**order) for order in self.manifest["orders"]]
+        """All trials of the run, in order, and those in place of lost ones."""
+        return plan.orders(self.manifest, self.cause)
+
+    def cause(self, order: Order) -> str | None:
+        """What ended a finished trial; None if it isn't finished."""
+        return plan.cause_of(self.directory, order)
 
     def finished(self, order: Order) -> bool:
         """Whether the trial has its bundle. One that was damaged since is finished too: it is not tried again."""
@@ -92,19 +99,20 @@ def _end_last_line(path: Path) -> None:
             file.write("\n")
 
 
-def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *, condition: str = "cold",
-           trials: int = 1, words: Sequence[str] = (), checked: str = "",
+def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *,
+           conditions: Sequence[str] = ("cold",), trials: int = 1, seed: int | None = None,
+           replacements: int | None = None, words: Sequence[str] = (), checked: str = "",
            options: Options | None = None) -> Run:  # fmt: skip
     """A new run in a new directory under `out`: `trials` trials of each scenario by each agent.
 
-    `options` are for agents that are programs. A scenario that doesn't know `condition` is left out.
+    `seed` draws their order; None keeps it. At most `replacements` trials a cell (as many as `trials`, if not given)
+    take the place of lost ones. `options` are for agents that are programs. A scenario that knows none of the
+    `conditions` is left out.
     """
-    fitting = [scenario for scenario in scenarios if condition in scenario.conditions]
+    fitting = [scenario for scenario in scenarios if set(conditions) & set(scenario.conditions)]
     if not fitting or not cast:
-        raise LabdError(f"nothing to run: no scenario has the condition {condition!r}", hint="labd-eval list")
-    orders = [Order(scenario.id, condition, agent.name, number)
-              for agent in cast for scenario in fitting if agent.plays(scenario)
-              for number in range(1, trials + 1)]  # fmt: skip
+        raise LabdError(f"nothing to run: no scenario is for {', '.join(conditions)}", hint="labd-eval list")
+    orders = plan.draw(cast, fitting, conditions, trials, seed)
     directory = _new_directory(out, cast)
     (directory / "trials").mkdir()
     manifest = {
@@ -118,6 +126,11 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
         "options": asdict(options or Options()),
         "scenarios": {scenario.id: {"title": scenario.title, "lane": scenario.lane, "sha256": fingerprint(scenario)}
                       for scenario in fitting},
+        "order": {"agent": [agent.name for agent in cast], "scenario": [scenario.id for scenario in fitting],
+                  "condition": list(conditions)},
+        "trials": trials,
+        "seed": seed,
+        "replacements": trials if replacements is None else replacements,
         "orders": [asdict(order) for order in orders],
         "versions": data.versions(),
         "hashes": data.hashes(),
@@ -168,7 +181,7 @@ def load(directory: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = files.read_json(directory / "run.json")
     except (OSError, ValueError) as error:
         raise LabdError(f"{directory / 'run.json'}: {error}") from error
-    if manifest.get("schema") != SCHEMA:
+    if manifest.get("schema") not in (SCHEMA, *_OLDER):
         raise LabdError(f"{directory / 'run.json'}: of schema {manifest.get('schema')!r}, not {SCHEMA}")
     return manifest
 
@@ -180,10 +193,13 @@ def resume(directory: Path, scenarios: Sequence[Scenario]) -> Run:
     changed = [name for name, told in manifest["scenarios"].items()
                if name not in present or fingerprint(present[name]) != told["sha256"]]  # fmt: skip
     now = data.hashes()
-    changed += [name for name in ("labd", "loopback") if manifest["hashes"].get(name) != now.get(name)]
+    changed += [name for name in sorted({*now, *manifest["hashes"]}) if manifest["hashes"].get(name) != now.get(name)]
+    changed += [name for name, version in data.versions().items() if manifest["versions"].get(name) != version]
+    changed += [manifest["schema"]] if manifest["schema"] != SCHEMA else []
     if changed:
+        names = ", ".join(dict.fromkeys(changed))
         raise LabdError(
-            f"{', '.join(changed)} changed since {manifest['id']} began; its trials would not be comparable",
+            f"{names} changed since {manifest['id']} began; its trials would not be comparable",
             hint="start a new run: labd-eval run",
         )
     return Run(directory, manifest)
@@ -191,13 +207,17 @@ def resume(directory: Path, scenarios: Sequence[Scenario]) -> Run:
 
 @dataclass(frozen=True)
 class Result:
-    """One trial that is over. `verdict` is None when it was interrupted or its bundle couldn't be written."""
+    """One trial that is over. `verdict` is None when it was interrupted or its bundle couldn't be written.
+
+    `again`: how many new trials take the place of this one, which the exam lost.
+    """
 
     order: Order
     verdict: Verdict | None
     expected: bool
     duration_s: float
     problem: str = ""
+    again: int = 0
 
 
 def carry_out(
@@ -216,6 +236,7 @@ def carry_out(
     stop = stop or threading.Event()
     known = {scenario.id: scenario for scenario in scenarios}
     waiting = [order for order in run.orders if not run.finished(order)]
+    ordered = {order.identity for order in run.orders}
     running: dict[Future[Result], tuple[Order, float]] = {}
     facts = {"run": run.manifest["id"], "versions": data.versions(), "hashes": data.hashes()}
     if waiting and data.subject_program() is not None:
@@ -238,7 +259,11 @@ def carry_out(
                     result = task.result()
                     run.log("trial", id=result.order.identity, verdict=result.verdict and result.verdict.verdict,
                             problem=result.problem)  # fmt: skip
-                    on_result(result)
+                    again = [order for order in plan.replacements(run.manifest, result.order, run.cause)
+                             if order.identity not in ordered]  # fmt: skip
+                    ordered |= {order.identity for order in again}
+                    waiting += again
+                    on_result(replace(result, again=len(again)))
         except BaseException:
             stop.set()
             raise

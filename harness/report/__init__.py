@@ -10,12 +10,17 @@ from typing import Any
 from harness import files
 from harness.report import html, junit, markdown, model, table, timeline, words
 
-__all__ = ["FORMATS", "collect", "plain", "table_text", "text", "write"]
+__all__ = ["FORMATS", "collect", "plain", "plain_lines", "table_text", "text", "write"]
 
 #: What `labd-eval report --format` takes.
 FORMATS = ("table", "json", "markdown", "junit", "html")
 
 plain = words.plain
+
+
+def plain_lines(lines: list[str]) -> str:
+    """Lines without control characters, with a final newline."""
+    return "\n".join(map(words.plain, lines)) + "\n"
 
 
 def collect(directory: Path) -> dict[str, Any]:

@@ -45,7 +45,10 @@ def _case(report: dict[str, Any], row: dict[str, Any]) -> ET.Element:
     case = ET.Element("testcase", classname=_clean(f"{row['agent']}.{row['condition']}.{row['scenario']}"),
                       name=_clean(f"{row['scenario']} {title} #{row['number']}"),
                       time=f"{row['duration_s'] or 0:.3f}")  # fmt: skip
-    if not row["expected"]:
+    if row.get("replaced_by"):
+        message = f"{row['verdict']}: {row['reason']}; {row['replaced_by']} was run in its place"
+        ET.SubElement(case, "skipped", message=_clean(message))
+    elif not row["expected"]:
         kind = "skipped" if row["verdict"] in _SKIPPED else "error" if row["verdict"] in _ERRORS else "failure"
         told = ET.SubElement(case, kind, message=_clean(f"{row['verdict']}: {row['reason']}"))
         if kind != "skipped":

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import paired, passk, run
-from harness.report.rows import LIGHT, Row, read
+from harness.plan import CONDITIONS
+from harness.report.rows import LIGHT, Row, read_all
 from harness.stats import Overall, Rate, noise, spread
-from harness.trial import Order
 
 SCHEMA = "labd-report/2"
-
-#: The conditions in the order in which an agent is told more; deltas are between neighbours.
-CONDITIONS = ("cold", "warm", "preloaded")
 
 SMOKE = "isolation light: a smoke test; none of its trials is counted in any number"
 SCRIPTED = "scripted model: it proves the harness, never a model's skill"
@@ -30,8 +27,7 @@ SPENT = {"cost_usd": "USD", "tokens": "tokens", "turns": "turns", "agent_s": "s"
 def collect(directory: Path) -> dict[str, Any]:
     """The data of the report of the run in `directory`."""
     manifest = run.load(directory)
-    rows = [read(directory, Order(**order), manifest) for order in manifest["orders"]]
-    return project(manifest, rows)
+    return project(manifest, read_all(directory, manifest))
 
 
 def project(manifest: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
@@ -44,6 +40,7 @@ def project(manifest: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
         "created": manifest["created"],
         "versions": manifest["versions"],
         "hashes": manifest["hashes"],
+        "seed": manifest.get("seed"),
         "labels": _labels(rows),
         "as_expected": all(row["expected"] for row in rows),
         "counts": dict(sorted(Counter(row["verdict"] for row in rows).items())),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.verdict import RATED, Verdict
-from harness import files, grading
+from harness import files, grading, plan
 from harness.causes import policy_of
 from harness.trial import Order
 
@@ -21,6 +21,38 @@ LIGHT = "light"
 
 _FIGURES = ("duration_s", "agent_s", "commands_s", "stop_s")
 _USAGE = ("cost_usd", "tokens", "turns")
+
+
+def read_all(directory: Path, manifest: dict[str, Any]) -> list[Row]:
+    """The rows of a run, by agent, scenario, condition and number. A lost trial that another one replaced says so, and
+    is nobody's surprise."""
+    orders = plan.orders(manifest, lambda order: plan.cause_of(directory, order))
+    places = manifest.get("order") or {
+        "agent": list(dict.fromkeys(order.agent for order in orders)),
+        "scenario": list(dict.fromkeys(order.scenario for order in orders)),
+        "condition": list(plan.CONDITIONS),
+    }
+    rows = sorted(
+        (read(directory, order, manifest) for order in orders),
+        key=lambda row: (*(places[key].index(row[key]) for key in ("agent", "scenario", "condition")), row["number"]),
+    )
+    waiting = [row for row in rows if row["number"] > _planned(manifest, row)]
+    for row in rows:
+        if plan.is_lost(row["cause"]):
+            mine = [one for one in waiting if _cell(one) == _cell(row)]
+            if mine:
+                waiting.remove(mine[0])
+                row["replaced_by"] = mine[0]["id"]
+                row["expected"] = True
+    return rows
+
+
+def _cell(row: Row) -> tuple[str, str, str]:
+    return row["scenario"], row["condition"], row["agent"]
+
+
+def _planned(manifest: dict[str, Any], row: Row) -> int:
+    return int(manifest.get("trials", row["number"]))
 
 
 def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
@@ -43,6 +75,7 @@ def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
         "isolation": None,
         "scripted_model": False,
         "bundle": None,
+        "replaced_by": None,
         "failed_checks": [],
         "traps": [],
         **dict.fromkeys((*_FIGURES, *_USAGE)),
