@@ -13,8 +13,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from labd.client import Client, reply_of
-from labd.errors import LabdError
+from labd.errors import Busy, LabdError
 from labd.lab_console import exact
+from labd.lease import INTERACTIVE
 from labd.terminal import Keys, Terminal, key_name
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Session:
         self.hands: Peer | None = None
         self.grip: Peer | None = None
         self.again_at = 0.0
+        self.hold_at = 0.0
         self.told_read_only = False
         self.told_away = False
 
@@ -96,7 +98,7 @@ class Session:
         except Quit:
             return
         finally:
-            for peer in (self.bell, self.hands):
+            for peer in (self.bell, self.hands, self.grip):
                 if peer is not None:
                     peer.client.close()
 
@@ -157,6 +159,7 @@ class Session:
             if self.told_away:
                 self.terminal.say("the daemon is back")
                 self.told_away = False
+        self._hold_again()
         try:
             if self.bell is not None and not self.bell.waiting:
                 ask = {"directory": self.console.directory, "seen": self.seen, "seconds": 5.0}
@@ -165,11 +168,33 @@ class Session:
         except LabdError:
             self._away()
 
+    def _hold_again(self) -> None:
+        """Hold the console anew after its daemon went away with the lease; who types there by now goes on."""
+        if self.bell is None or not self._unheld or time.monotonic() < self.hold_at:
+            return
+        self.hold_at = time.monotonic() + AGAIN_S
+        try:
+            self.grip = Peer(self.console.grip(take=False, wait=1.0, why=INTERACTIVE))
+        except Busy as error:
+            self._lost_hold(error)
+        except LabdError:
+            pass  # it is not captured yet
+
+    @property
+    def _unheld(self) -> bool:
+        """Whether the console should be held and is not."""
+        return not self.read_only and self.grip is None
+
+    def _lost_hold(self, error: LabdError) -> None:
+        self.terminal.say(f"{error.message}; watching on without the keyboard")
+        self.read_only, self.grip = True, None
+        self.pending.clear()
+
     def _away(self) -> None:
-        for peer in (self.bell, self.hands):
+        for peer in (self.bell, self.hands, self.grip):
             if peer is not None:
                 peer.client.close()
-        self.bell = self.hands = None
+        self.bell = self.hands = self.grip = None
         if self.sending or self.pending:
             self.terminal.say("the daemon went away; what was typed last may not have been sent")
             self.told_away = True
@@ -184,6 +209,8 @@ class Session:
         peers = [peer for peer in (self.bell, self.hands, self.grip) if peer is not None]
         if self.bell is None:
             seconds = min(seconds, POLL_S)
+        elif self._unheld:
+            seconds = min(seconds, AGAIN_S)
         watched: list[Any] = [self.terminal.fd, *(peer.client for peer in peers)]
         ready, _, _ = select.select(watched, [], [], seconds)
         if self.terminal.fd in ready:
@@ -216,9 +243,7 @@ class Session:
 
     def _refused(self, peer: Peer, error: LabdError) -> None:
         if peer is self.grip:
-            self.terminal.say(f"{error.message}; watching on without the keyboard")
-            self.read_only, self.grip = True, None
-            self.pending.clear()
+            self._lost_hold(error)
         elif peer is self.hands:
             self.terminal.say(error.message)
             self.pending.clear()

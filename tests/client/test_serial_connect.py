@@ -278,6 +278,25 @@ def test_a_daemon_that_goes_and_returns_is_told(person: Person, board: BenchInAF
     child.expect("not sent")
     board("serial", "watch", "dut")
     child.expect("the daemon is back")
+    until("the console held again", lambda: writer(board))
+    refused = board("serial", "send", "dut", "echo from outside", "--wait", "0", check=6)
+    assert b"an interactive session" in refused.stderr
+    quit_it(child)
+
+
+def test_who_types_after_a_restart_is_left_to_it_and_the_session_watches_on(person: Person, board: BenchInAFolder):
+    child = person.connect()
+    child.expect("login: ")
+    board("daemons", "stop")
+    child.expect("daemon is away")
+    child.kill(signal.SIGSTOP)
+    board("serial", "watch", "dut")
+    other = board.start("serial", "hold", "dut", "--why", "by hand")
+    until("the other's hold", lambda: writer(board))
+    child.kill(signal.SIGCONT)
+    child.expect("by hand.*watching on without the keyboard")
+    other.kill()
+    other.communicate()
     quit_it(child)
 
 
