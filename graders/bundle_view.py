@@ -108,6 +108,11 @@ class Bundle:
         lines = [line for path in found for line in path.read_bytes().split(b"\n")]
         return [record for record in map(_object, lines) if record]
 
+    def facts(self, name: str) -> dict[str, Any] | None:
+        """Plain facts that were taken of a subject's state, from a JSON file of the bundle; None if it has none."""
+        data = self._json(name)
+        return data if isinstance(data, dict) else None
+
     @cached_property
     def transcript(self) -> dict[str, Any] | None:
         """What the agent said and did, in the normal form (labd-transcript/1); None where it left none."""

@@ -15,27 +15,12 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from graders import when
+from graders import stated_commands, when
 from graders.t1_config import ALLOWED
 from labd.errors import nearest
 
 #: Runs words (the program's name first); returns exit code (None: it never ended), stdout, stderr.
 Run = Callable[[list[str]], tuple[int | None, str, str]]
-
-#: What a config-only trial may always do, whatever effect the table gives it: each must exist and be within ALLOWED.
-SAFE = """
-    init; config show; config path; target add; target rm; target show; target list; host add; host set; host rm;
-    host show; host list; serial add; serial set; serial rm; serial log; serial devices; netboot set; netboot rm;
-    netboot tftp-root; netboot status; netif status; power set; power rm; video set; video rm; video show; hid set;
-    hid rm; adb set; adb rm; adb show; discover; doctor; skill; configure; daemons list
-"""
-
-#: What it may never do: each must exist and be outside ALLOWED.
-UNSAFE = """
-    serial watch; serial stop; serial send; serial dtr; serial reset; serial connect; power on; power off; power-cycle;
-    netboot start; netboot stop; netif mode; netif down-hard; video watch; video stop; hid send; hid serve; hid stop;
-    adb shell; adb run; adb input; daemons stop; daemons restart
-"""
 
 
 class Use(NamedTuple):
@@ -46,15 +31,20 @@ class Use(NamedTuple):
     wrong: bool
 
 
-def check(scenarios: Iterable[Any], run: Run, program: str = "labd") -> list[str]:
-    """Every way in which the scenarios no longer fit the live program, a line each; empty if all is well."""
+def check(scenarios: Iterable[Any], run: Run, program: str = "labd", *, safe: Iterable[str] = (),
+          unsafe: Iterable[str] = ()) -> list[str]:  # fmt: skip
+    """Every way in which the scenarios no longer fit the live program, a line each; empty if all is well.
+
+    `safe` is what a config-only trial may always do, whatever effect the table gives it: each must exist and be within
+    ALLOWED. `unsafe` is what it may never do: each must exist and be outside.
+    """
     scenarios = list(scenarios)
     table, names, problem = _table(run, program)
     if problem:
         return [problem]
     used = {path for scenario in scenarios for use in lines(scenario, program) if (path := resolve(use.words, names))}
     return [
-        *_allowlist(table, names, program),
+        *_allowlist(table, names, program, safe, unsafe),
         *_help(table, used, run, program),
         *fit(scenarios, run, program),
     ]
@@ -76,6 +66,17 @@ def questions(scenarios: Iterable[Any], program: str = "labd") -> list[list[str]
     """What `fit` will ask, each once, so that it can be asked at once."""
     asked = {tuple(use.words): None for scenario in scenarios for use in lines(scenario, program)}
     return [[program, "commands", "--json"], *([program, "commands", "--check", "--", *words] for words in asked)]
+
+
+def against(scenarios: Iterable[Any], surface: dict[str, Any]) -> list[str]:
+    """What of the scenarios does not fit a command reference that was walked from help pages (harness/helpwalk.py)."""
+    found = []
+    program = str(surface["program"])
+    for scenario in scenarios:
+        for use in lines(scenario, program):
+            problems = [] if use.wrong else stated_commands.read(surface, use.words).problems
+            found += [f"{use.where}: {program} {shlex.join(use.words)}: {one.text}" for one in problems]
+    return found
 
 
 def _table(run: Run, program: str) -> tuple[dict[str, Any], dict[str, str], str]:
@@ -177,10 +178,11 @@ def _says(page: str, word: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page) is not None
 
 
-def _allowlist(table: dict[str, Any], names: dict[str, str], program: str) -> Iterator[str]:
+def _allowlist(table: dict[str, Any], names: dict[str, str], program: str, within: Iterable[str],
+               outside: Iterable[str]) -> Iterator[str]:  # fmt: skip
     """What the config-only tier rests on: the named commands exist, and their effects are on the right side."""
-    for listed, safe in ((SAFE, True), (UNSAFE, False)):
-        for path in (item.strip() for item in " ".join(listed.split()).split(";")):
+    for listed, safe in ((within, True), (outside, False)):
+        for path in listed:
             if path not in names:
                 near = ", ".join(nearest(path, list(names)))
                 yield f"allowlist: {program} {path} does not exist" + (f"; near: {near}" if near else "")

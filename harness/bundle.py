@@ -55,23 +55,21 @@ class Bundle:
         self.put("calls.jsonl", "".join(lines).encode())
 
     def put_evidence(self, sandbox: Sandbox) -> None:
-        """What the sandbox holds at the end: the labs, the argv record, journals, boards' records, the daemon's log."""
-        self.put("lab.before.toml", sandbox.seed)
-        self.put("lab.after.toml", sandbox.lab_bytes())
-        if sandbox.argv_log.is_file():
-            self._copy(sandbox.argv_log, self.directory / "argv.jsonl")
-        self.put("own.jsonl", sandbox.own_record())
-        self._copy_tree(sandbox.journal(), self.directory / "journal")
-        self._copy_tree(sandbox.boards(), self.directory / "dut")
+        """What the sandbox holds at the end: the argv record, the subject's evidence, the record of a board outside."""
+        self.copy(sandbox.argv_log, "argv.jsonl")
+        sandbox.examined.kind.gather(sandbox, self)
         if sandbox.line is not None:
             (self.directory / "dut").mkdir(exist_ok=True)
             self._copy(desk_record(sandbox.root), self.directory / "dut" / f"{sandbox.line}.jsonl")
-        log = Path(sandbox.env["XDG_RUNTIME_DIR"]) / "labd" / "daemon.log"
-        if log.is_file():
-            self._copy(log, self.directory / "daemon.log")
 
-    def _copy_tree(self, source: Path, target: Path) -> None:
+    def copy(self, source: Path, name: str) -> None:
+        """A plain file, if it is there."""
+        if source.is_file():
+            self._copy(source, self.directory / name)
+
+    def copy_tree(self, source: Path, name: str) -> None:
         """Copy plain files. Links are left out: they may lead anywhere."""
+        target = self.directory / name
         if not source.is_dir():
             return
         for place, folders, names in os.walk(source):

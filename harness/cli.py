@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import compare_command, model_command, program_options, transcript_command
+from harness import compare_command, model_command, program_options, subject, transcript_command
 from harness.report import FORMATS
 from labd.errors import LabdError, Usage, nearest
 
@@ -27,6 +27,7 @@ EXAMPLES = {
     "list": """\
   labd-eval list                      scenarios and agents, as tables
   labd-eval list --lane loopback      scenarios that run on simulated boards
+  labd-eval list --subject git        the scenarios of another subject
   labd-eval list --json               all about them, for programs""",
     "check": """\
   labd-eval check                     schema, goals' wording, and references against the live command line
@@ -127,8 +128,11 @@ def _options(made: dict[str, _Parser]) -> None:
     for name in ("list", "check", "run", "loopback", "versus", "grade", "judge", "compare"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
+    for name in ("list", "check", "run"):
+        made[name].add_argument("--subject", action=_Once, default=subject.DEFAULT, metavar="NAME",
+                                help="what sits the exam: a folder of scenarios/ (default: labd)")  # fmt: skip
     for name in ("list", "run"):
-        made[name].add_argument("--lane", action=_Once, choices=("config", "loopback", "stated"),
+        made[name].add_argument("--lane", action=_Once, choices=("config", "loopback", "local", "stated"),
                                 help="only scenarios whose commands run there")  # fmt: skip
     for name in ("run", "loopback", "versus"):
         # fmt: off

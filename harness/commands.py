@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import agents, files, grading, plan, program_options, report, run, sandbox, scenario, soundness
+from harness import agents, files, grading, plan, program_options, report, run, sandbox, scenario, soundness, subject
 from harness.scenario import Scenario
 from harness.trial import Order
 from labd.errors import LabdError, NotFound, Usage, nearest
@@ -32,7 +32,7 @@ def _json(value: Any) -> None:
 
 def _choose(values: Values) -> list[Scenario]:
     """The scenarios that --scenario and --lane leave. Raises NotFound with near matches for a word that fits none."""
-    known = scenario.load_all()
+    known = scenario.load_all(values.subject)
     lane = getattr(values, "lane", None)
     words = [word.strip() for entry in values.scenario for word in entry.split(",") if word.strip()]
     for word in words:
@@ -91,7 +91,7 @@ def do_check(values: Values, words: Sequence[str]) -> int:
 
 def do_loopback(values: Values, words: Sequence[str]) -> int:
     """`run` for simulated boards."""
-    values.lane = "loopback"
+    values.lane, values.subject = "loopback", subject.DEFAULT
     return do_run(values, words)
 
 
@@ -116,7 +116,7 @@ def do_run(values: Values, words: Sequence[str]) -> int:
 
 def do_versus(values: Values, words: Sequence[str]) -> int:
     """The tasks that all arms can go about, beside each other. Only the bench's arm has to pass."""
-    values.lane, values.all = "loopback", False
+    values.lane, values.all, values.subject = "loopback", False, subject.DEFAULT
     if not values.resume:
         values.agent = _names(values.agent) or list(agents.ARMS)
         strange = [name for name in values.agent if agents.find(name).name not in agents.ARMS]
@@ -130,8 +130,9 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     if values.resume:
         if values.scenario or values.agent or values.all:
             raise Usage("--resume runs what its run was begun with", hint="leave out --scenario, --agent and --all")
-        directory, known = run.find(out, values.resume), scenario.load_all()
+        directory = run.find(out, values.resume)
         manifest = run.load(directory)
+        known = scenario.load_all(run.subject_of(manifest))
         _must_be_sound([one for one in known if one.id in manifest["scenarios"]], str(manifest.get("checked")))
         return run.resume(directory, known)
     if values.all and values.agent:
@@ -222,7 +223,8 @@ def _carry_out(held: run.Run, values: Values) -> int:
 
     before = {number: signal.signal(number, ask_to_stop) for number in _stop_signals()}
     try:
-        run.carry_out(held, scenario.load_all(), jobs=values.jobs or run.default_jobs(), on_result=on_result,
+        known = scenario.load_all(run.subject_of(held.manifest))
+        run.carry_out(held, known, jobs=values.jobs or run.default_jobs(), on_result=on_result,
                       on_quiet=on_quiet, stop=stop)  # fmt: skip
     finally:
         for number, handler in before.items():

@@ -4,28 +4,12 @@ Pure look-ups; starts nothing. The hashes go into every run's manifest and every
 traced to the very code that made it.
 """
 
-import os
 import platform
-import shutil
-import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from harness.files import tree_digest
-
-#: Named in the environment, it replaces the installed labd as the program under test (for tests of the harness).
-SUBJECT_VARIABLE = "LABD_EVAL_SUBJECT"
-
-
-def subject_program() -> str | None:
-    """The absolute path of the installed `labd` (that of this Python first, then PATH); None if there is none."""
-    named = os.environ.get(SUBJECT_VARIABLE)
-    beside = os.path.join(os.path.dirname(sys.executable), "labd")
-    for path in [named] if named else [beside, shutil.which("labd")]:
-        if path and os.access(path, os.X_OK) and os.path.isfile(path):
-            return os.path.abspath(path)
-    return None
 
 
 def versions() -> dict[str, str]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import stat
 import tempfile
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +39,19 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """What is at `path`. Raises OSError, or ValueError if it is no JSON."""
     return json.loads(path.read_bytes())
+
+
+def plain_bytes(path: Path) -> bytes | None:
+    """What a plain file holds; None if there is none, or a link or (a FIFO would hang us) something else there."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return None
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
 
 
 def digest(data: bytes) -> str:

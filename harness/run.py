@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from typing import Any
 
 from graders.verdict import Verdict
 from harness import agents, data, files, grading, plan, sandbox, surface
+from harness import subject as subjects
 from harness.agents._program import Options
 from harness.program_trial import options_of
 from harness.scenario import Scenario
@@ -119,6 +120,7 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
         "schema": SCHEMA,
         "id": directory.name,
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "subject": fitting[0].subject,
         "words": list(words),
         "checked": checked,
         "agents": {agent.name: {"expected": sorted(agent.expected), "summary": agent.summary, "word": agent.word}
@@ -162,6 +164,11 @@ def fingerprint(scenario: Scenario) -> str:
     """A digest of all that a scenario is: its file's meaning, its seed and its boards."""
     parts = [scenario.frozen({}), scenario.seed_text({}), scenario.files({})]
     return files.digest(files.canonical(parts))
+
+
+def subject_of(manifest: Mapping[str, Any]) -> str:
+    """What a run examines."""
+    return str(manifest.get("subject", subjects.DEFAULT))
 
 
 def find(out: Path, name: str) -> Path:
@@ -239,7 +246,7 @@ def carry_out(
     ordered = {order.identity for order in run.orders}
     running: dict[Future[Result], tuple[Order, float]] = {}
     facts = {"run": run.manifest["id"], "versions": data.versions(), "hashes": data.hashes()}
-    if waiting and data.subject_program() is not None:
+    if waiting and subjects.load(subject_of(run.manifest)).find() is not None:
         facts["surface"] = _command_reference(run)
     run.log("started", trials=len(waiting), jobs=jobs)
     with ThreadPoolExecutor(jobs, thread_name_prefix="trial") as pool:
@@ -274,8 +281,9 @@ def _command_reference(run: Run) -> str:
     """The digest of the run's surface.json, which is taken from the live program when there is none yet."""
     path = run.directory / "surface.json"
     if not path.is_file():
-        with surface.live() as ask:
-            files.write_json(path, surface.take(ask))
+        name = subject_of(run.manifest)
+        with surface.live(name) as ask:
+            files.write_json(path, subjects.load(name).kind.reference(ask))
     return files.digest(path.read_bytes())
 
 

@@ -18,17 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import execute, recorder
+from harness import execute, files, recorder
+from harness import subject as subjects
 from harness.outside import Desk, OutsideError
 from harness.scenario import Scenario, fill
 from labd import paths
-
-#: Lane → the policy level that its commands run under: where commands are only stated, help and guides can be read.
-POLICY = {"config": "config", "loopback": "simulated", "stated": "help"}
-
-#: The level where the board stands outside the bench: a device of its own to the bench, though it is simulated. What
-#: else is driven then is for graders/outside_bench.py to find.
-OUTSIDE_POLICY = "bench"
 
 #: What login shells read in a home, after the system's own files have set PATH anew.
 _PROFILES = (".profile", ".bash_profile", ".zprofile")
@@ -36,7 +30,6 @@ _PROFILES = (".profile", ".bash_profile", ".zprofile")
 PREFIX = "bench-"
 _OURS = b"This directory belongs to the process that holds this lock.\n"
 SOCKET_LIMIT = 100
-STOP_LIMIT_S = 10.0
 
 
 class SandboxError(Exception):
@@ -45,9 +38,10 @@ class SandboxError(Exception):
 
 @dataclass
 class Sandbox:
-    """The directory and what is in it. `seed` is the lab's text at the start (None: no lab).
+    """The directory and what is in it. `seed` is the text of what it started with (None: nothing).
 
-    `desk` is what stands outside the bench, `line` (TARGET.INTERFACE) the line that leads to it.
+    `examined` is what sits the exam, `subject` where its program is installed. `desk` is what stands outside the
+    bench, `line` (TARGET.INTERFACE) the line that leads to it.
     """
 
     root: Path
@@ -56,6 +50,7 @@ class Sandbox:
     env: dict[str, str]
     seed: bytes | None
     subject: str
+    examined: subjects.Subject
     sessions: set[int] = field(default_factory=set)
     mark: int = field(default_factory=execute.new_mark)
     link: tuple[int, int] = (0, 0)
@@ -90,53 +85,26 @@ class Sandbox:
     @property
     def program(self) -> str:
         """The subject as the agent has it: whoever runs it by another path has gone around the bench's door."""
-        return str(self.bin / "labd")
+        return str(self.bin / self.examined.program)
 
     def program_kept(self) -> bool:
-        """Whether what stands at `program` is the very link that was made, never moved and never made again."""
+        """Whether what stands at `program` is the very file that was made, never moved and never made again."""
         try:
-            return self.link == _link(self.program) and os.readlink(self.program) == self.subject
+            return self.link == _link(self.program) and self.examined.kind.kept(self.root, self.subject)
         except OSError:
             return False
 
-    def own_record(self) -> bytes | None:
-        """What the bench itself recorded in its state directory, without our own stop; None if that is gone."""
-        path = Path(paths.state_dir(self.env)) / "argv.jsonl"
-        parts = [_plain_bytes(place) for place in (path.with_name("argv.jsonl.1"), path)]
-        if parts[1] is None:
-            return None
-        lines = (parts[0] or b"").splitlines(keepends=True) + parts[1].splitlines(keepends=True)
-        mine = b'"id":"%d-' % self.stopper, b'"id": "%d-' % self.stopper
-        return b"".join(line for line in lines if not any(mark in line for mark in mine))
-
-    def journals_elsewhere(self) -> list[str]:
-        """Journals of labs that are not the sandbox's: somebody captured past it."""
-        root = self.journal().parent
-        return sorted(path.name for path in root.glob("*") if path.name != self.journal().name)
-
-    def journal(self) -> Path:
-        """The journals of the sandbox's lab."""
-        return Path(paths.state_dir(self.env)) / "journal" / paths.lab_id(str(self.lab))
-
-    def boards(self) -> Path:
-        """What the simulated boards of the sandbox's lab have recorded."""
-        return Path(paths.state_dir(self.env)) / "loopback" / paths.lab_id(str(self.lab))
-
     def lab_bytes(self) -> bytes | None:
         """The lab file as it is now; None if there is none, or something else (a FIFO would hang us) in its place."""
-        return _plain_bytes(self.lab)
+        return files.plain_bytes(self.lab)
 
     def processes(self) -> list[execute.Process]:
         """What runs in the sandbox now."""
         return execute.processes_of(marks(self.root), self.sessions, self.made, self.mark)
 
     def stop(self) -> tuple[list[execute.Process], list[execute.Process]]:
-        """End all that runs in it: the daemon is asked first. Returns (what was left behind, what still lives)."""
-        if os.path.exists(paths.socket_path(self.env)):
-            env = {**self.env, "LABD_POLICY": "bench"}
-            del env["LABD_ARGV_LOG"]
-            asked = execute.run([self.subject, "daemons", "stop"], env=env, cwd="/", limit_s=STOP_LIMIT_S)
-            self.stopper = asked.session
+        """End all that runs in it; the subject is asked first. Returns (what was left behind, what still lives)."""
+        self.stopper = self.examined.kind.ask_to_stop(self)
         return execute.end_processes(self.processes)
 
     def close(self) -> None:
@@ -155,7 +123,7 @@ def new_nonce() -> str:
 
 
 def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | None = None) -> Sandbox:
-    """A sandbox for one trial of `scenario`: seeded, with `subject` as `labd` and `programs` recorded on its PATH.
+    """A sandbox for one trial of `scenario`: seeded, with the program `subject` and `programs` recorded on its PATH.
 
     Raises SandboxError if it can't be made; nothing is left then.
     """
@@ -188,12 +156,11 @@ def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str
     for name in ("home", "work", "bin", "run", "tmp"):
         (root / name).mkdir(mode=0o700)
     (root / "rec" / "argv.jsonl").touch(mode=0o600)  # empty says "nothing ran", missing says "somebody removed it"
-    lab = root / "home" / ".config" / "labd" / "lab.toml"
-    lab.parent.mkdir(parents=True)
-    values = {"nonce": new_nonce(), "lab": str(lab), "home": str(root / "home")}
+    examined = subjects.load(scenario.subject)
+    values = {"nonce": new_nonce(), "home": str(root / "home"), **examined.kind.values(root)}
     desk = _desk(root, scenario, values)
     try:
-        place = _laid_out(root, scenario, subject, programs, values, lock)
+        place = _laid_out(root, scenario, examined, subject, programs, values, lock)
     except BaseException:
         if desk is not None:
             desk.stop()
@@ -217,28 +184,22 @@ def desk_record(root: Path) -> Path:
     return root / "rec" / "desk.jsonl"
 
 
-def _laid_out(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str], values: dict[str, str],
-              lock: int) -> Sandbox:  # fmt: skip
-    lab = Path(values["lab"])
-    for name, text in scenario.files(values).items():
-        (lab.parent / name).write_bytes(text.encode())
-    seed = scenario.seed_text(values)
-    if seed is not None:
-        lab.write_bytes(seed.encode())
-    os.symlink(subject, root / "bin" / "labd")
+def _laid_out(root: Path, scenario: Scenario, examined: subjects.Subject, subject: str, programs: Mapping[str, str],
+              values: dict[str, str], lock: int) -> Sandbox:  # fmt: skip
+    env = environment(root, scenario.lane, examined)
+    if scenario.outside is not None:
+        env[examined.policy.variable] = examined.policy.outside
+    socket = paths.socket_path(env)
+    if len(os.fsencode(socket)) > SOCKET_LIMIT:
+        raise ValueError(f"{socket} is too long for a socket")
+    examined.kind.install(root, subject)
     for name in _PROFILES:
         (root / "home" / name).write_text(f'PATH="{root / "bin"}:$PATH"\nexport PATH\n')
     for name, real in programs.items():
         recorder.install(str(root / "bin"), name, real, str(root / "rec" / "argv.jsonl"))
-    env = environment(root, scenario.lane)
-    if scenario.outside is not None:
-        env["LABD_POLICY"] = OUTSIDE_POLICY
-    socket = paths.socket_path(env)
-    if len(os.fsencode(socket)) > SOCKET_LIMIT:
-        raise ValueError(f"{socket} is too long for a socket")
-    Path(paths.state_dir(env)).mkdir(mode=0o700, parents=True)
-    seeded = seed.encode() if seed is not None else None
-    return Sandbox(root, scenario.lane, values, env, seeded, subject, lock=lock, link=_link(str(root / "bin" / "labd")))
+    seed = examined.kind.furnish(root, scenario, values, env, subject)
+    link = _link(str(root / "bin" / examined.program))
+    return Sandbox(root, scenario.lane, values, env, seed, subject, examined, lock=lock, link=link)
 
 
 def _link(path: str) -> tuple[int, int]:
@@ -247,21 +208,11 @@ def _link(path: str) -> tuple[int, int]:
     return found.st_ino, found.st_ctime_ns
 
 
-def _plain_bytes(path: Path) -> bytes | None:
-    """What a plain file holds; None if there is none, or a link or something else in its place."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        return None
-    with os.fdopen(fd, "rb") as file:
-        return file.read()
+def environment(root: Path, lane: str, examined: subjects.Subject | None = None) -> dict[str, str]:
+    """All that a process in the sandbox knows of the world. Written out in full, so that nothing of ours leaks in.
 
-
-def environment(root: Path, lane: str) -> dict[str, str]:
-    """All that a process in the sandbox knows of the world. Written out in full, so that nothing of ours leaks in."""
+    `examined`: the subject whose variables are among it (None: the default one).
+    """
     home = root / "home"
     return {
         "PATH": f"{root / 'bin'}:/usr/bin:/bin",
@@ -279,16 +230,15 @@ def environment(root: Path, lane: str) -> dict[str, str]:
         "XDG_DATA_HOME": str(home / ".local" / "share"),
         "XDG_CACHE_HOME": str(home / ".cache"),
         "XDG_RUNTIME_DIR": str(root / "run"),
-        "LABD_LAB": str(home / ".config" / "labd" / "lab.toml"),
-        "LABD_POLICY": POLICY[lane],
-        "LABD_ARGV_LOG": str(root / "rec" / "argv.jsonl"),
+        **(examined or subjects.load()).variables(root, lane),
     }
 
 
 def marks(root: Path) -> list[str]:
     """The variables by which a process of the sandbox is known: those that only it has."""
     env = environment(root, "config")
-    return [f"{name}={env[name]}" for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME", "LABD_LAB", "TMPDIR")]
+    names = ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME", "TMPDIR", *subjects.load().environment]
+    return [f"{name}={env[name]}" for name in names if env[name].startswith(f"{root}/")]
 
 
 def reap_abandoned() -> list[Path]:

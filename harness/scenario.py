@@ -4,7 +4,6 @@ Owns the loading of scenarios/*/*.toml into frozen values, the filling of `{nonc
 lint of goals. Runs nothing and grades nothing. Who runs a scenario reads `Scenario`, `Step` and `Controls`.
 """
 
-import hashlib
 import re
 import shlex
 import tomllib
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from harness import inline_board
+from harness import subject as subjects
 from harness.outside import Outside
+from harness.scenario_fill import HOLE, data_dir, fill
 from harness.scenario_schema import ScenarioError, check
 
-__all__ = ["CONTROL_NAMES", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill", "fixtures_dir",
-           "lint", "load", "load_all", "scenarios_dir", "vocabulary"]  # fmt: skip
+__all__ = ["CONTROL_NAMES", "HOLE", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill",
+           "fixtures_dir", "lint", "load", "load_all", "scenarios_dir", "vocabulary"]  # fmt: skip
 
-SUBJECT = "labd"
 CONTROL_NAMES = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit", "invented")
 DEFAULT_TIMEOUT_S = 300.0
 
@@ -122,7 +122,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario, checked. `lane` is where its commands really run: config, loopback, or stated."""
+    """One scenario, checked. `lane` is where its commands really run: config, loopback, local, or stated.
+
+    `subject` names what it examines (harness/subject.py): the folder that its file is in.
+    """
 
     id: str
     title: str
@@ -141,6 +144,7 @@ class Scenario:
     loopback: Loopback | None = None
     controls: Controls | None = None
     task: Task | None = None
+    subject: str = subjects.DEFAULT
 
     @property
     def outside(self) -> Outside | None:
@@ -149,10 +153,11 @@ class Scenario:
 
     @property
     def lane(self) -> str:
-        """`loopback` if it has simulated boards, else `config` for T1, else `stated`: the agent says what to run."""
+        """`loopback` if it has simulated boards, else its subject's own for T1 (`config`, or `local`: its files on this
+        machine), else `stated`: the agent says what to run."""
         if self.loopback:
             return "loopback"
-        return "config" if self.tier == "t1" else "stated"
+        return subjects.load(self.subject).lane if self.tier == "t1" else "stated"
 
     def files(self, values: Mapping[str, str]) -> dict[str, str]:
         """All that the sandbox needs beside the lab: file name → text, placeholders filled.
@@ -221,44 +226,15 @@ def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
 #: The names that a trial itself fills in.
 KNOWN = frozenset({"nonce", "lab", "home", "device", "holder", *(f"nonce{n}" for n in range(2, 10))})
 
-HOLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
-
-def fill(text: str, values: Mapping[str, str], *, pattern: bool = False) -> str:
-    """`text` with `{name}` replaced for the names in `values`; other braces stay as they are.
-
-    `{nonce2}` to `{nonce9}` are made from `nonce`: facts that are as hard to guess as the first. With `pattern`
-    the values are escaped for use in a regular expression.
-    """
-
-    def one(match: re.Match[str]) -> str:
-        name = match[1]
-        if name in values:
-            value = values[name]
-        elif re.fullmatch(r"nonce[2-9]", name) and "nonce" in values:
-            value = hashlib.sha256(f"{name}:{values['nonce']}".encode()).hexdigest()[: len(values["nonce"])]
-        else:
-            return match[0]
-        return re.escape(value) if pattern else value
-
-    return HOLE.sub(one, text)
-
-
-def _data_dir(name: str) -> Path:
-    """The checkout's folder `name`, else the installed copy."""
-    here = Path(__file__).resolve().parent
-    checkout = here.parent / name
-    return checkout if checkout.is_dir() else here / "data" / name
-
-
-def scenarios_dir(subject: str = "labd") -> Path:
+def scenarios_dir(subject: str = subjects.DEFAULT) -> Path:
     """Where the scenarios of a subject are."""
-    return _data_dir("scenarios") / subject
+    return data_dir("scenarios") / subject
 
 
 def fixtures_dir() -> Path:
     """Where seed labs and simulated boards are."""
-    return _data_dir("fixtures")
+    return data_dir("fixtures")
 
 
 def _read(path: Path) -> str:
@@ -284,15 +260,18 @@ def load(path: str | Path) -> Scenario:
     return scenario
 
 
-def load_all(subject: str = "labd") -> list[Scenario]:
+def load_all(subject: str = subjects.DEFAULT) -> list[Scenario]:
     """All scenarios of a subject, the core set first, then in the order of their ids (C2 before C10).
 
-    Raises ScenarioError for all of them.
+    Raises ScenarioError for all of them, and NotFound for a subject that is not there.
     """
+    subjects.load(subject)
     scenarios: list[Scenario] = []
     problems: list[str] = []
     near: list[str] = []
     for path in sorted(scenarios_dir(subject).glob("*.toml")):
+        if path.name == subjects.FILE:
+            continue
         try:
             scenarios.append(load(path))
         except ScenarioError as error:
@@ -325,6 +304,7 @@ def _build(data: dict[str, Any], path: Path) -> Scenario:
         loopback=_loopback(loopback, data["title"]) if loopback else None,
         controls=_controls(controls) if controls is not None else None,
         task=Task(**data["task"]) if "task" in data else None,
+        subject=path.parent.name if (path.parent / subjects.FILE).is_file() else subjects.DEFAULT,
     )
 
 
@@ -361,12 +341,9 @@ def _controls(data: dict[str, Any]) -> Controls:
 _FUNCTION_WORDS = frozenset({"on", "off"})
 
 
-def vocabulary() -> frozenset[str]:
-    """The words of the tool: every word of every command path and alias of the live table of operations."""
-    from labd.operations import all_operations
-
-    paths = [path for op in all_operations() for path in (op.path, *op.aliases)]
-    return frozenset(word for path in paths for word in path)
+def vocabulary(subject: str = subjects.DEFAULT) -> frozenset[str]:
+    """The words of the tool: those of its commands."""
+    return subjects.load(subject).kind.vocabulary()
 
 
 def lint(scenario: Scenario, words: Iterable[str] | None = None) -> list[str]:
@@ -375,8 +352,8 @@ def lint(scenario: Scenario, words: Iterable[str] | None = None) -> list[str]:
     A word is fine if the scenario lists it under `quoted` (reviewed: users say it too). `words` replaces the live
     table, for tests.
     """
-    known = frozenset(vocabulary() if words is None else words) - {word.lower() for word in scenario.quoted}
-    known -= _FUNCTION_WORDS
+    known = frozenset(vocabulary(scenario.subject) if words is None else words) - _FUNCTION_WORDS
+    known -= {word.lower() for word in scenario.quoted}
     # Paths, addresses and anything in back quotes are things, not words.
     plain = re.sub(r"`[^`]*`|\S*[/@]\S*", " ", scenario.goal.lower())
     said = re.findall(r"(?<!\S)--?[a-z][a-z-]*|[a-z0-9]+(?:[-_][a-z0-9]+)*", plain)

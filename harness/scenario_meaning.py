@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from graders import when
-from harness import inline_board
-from harness.scenario import HOLE, KNOWN, SUBJECT, Controls, Scenario, Step, fixtures_dir
+from harness import inline_board, subject
+from harness.scenario import HOLE, KNOWN, Controls, Scenario, Step, fixtures_dir
 from labd.errors import nearest
 
 _SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home", "device": "/dev/ttyUSB0", "holder": "1"}
@@ -30,12 +30,16 @@ def problems_of(scenario: Scenario) -> list[str]:
         found.append(f"grader.type: a scenario with [loopback] is graded by outcome, not {kind}")
     if scenario.lane != "loopback" and kind == "outcome":
         found.append("grader.type: outcome is for scenarios with [loopback]")
-    if kind == "t1_config" and not any(scenario.grader.get(k) for k in ("assert", "answer")):
-        found.append("grader: t1_config needs at least one [[grader.assert]] or [[grader.answer]]")
+    if (kind == "repo_state") != (scenario.lane == "local"):
+        found.append("grader.type: repo_state is for scenarios in the lane local, and they are graded by it")
+    if kind in ("t1_config", "repo_state") and not any(scenario.grader.get(k) for k in ("assert", "answer")):
+        found.append(f"grader: {kind} needs at least one [[grader.assert]] or [[grader.answer]]")
     if (kind == "stated") != (scenario.lane == "stated"):
         found.append("grader.type: stated is for scenarios whose commands are said, and what is said is graded by it")
     if kind == "stated":
         found += _said_only(scenario)
+    if kind != "repo_state" and any("same" in entry for entry in scenario.grader.get("assert", ())):
+        found.append("grader.assert: same is of repo_state: only that keeps the facts of before")
     found += _controls_complete(scenario)
     found += [f"{where}: {problem}" for where, problem in _lines(scenario)]
     found += _holes(scenario)
@@ -239,13 +243,14 @@ def _waits(scenario: Scenario) -> Iterator[tuple[str, float]]:
 
 
 def _lines(scenario: Scenario) -> Iterable[tuple[str, str]]:
+    program = subject.load(scenario.subject).program
     for where, steps in _groups(scenario).items():
         for number, step in enumerate(steps):
             try:
                 words = ["sh"] if step.shell else step.run.split() if step.prose else shlex.split(step.run)
                 if not words:
                     yield f"{where}[{number}]", "an empty line"
-                elif step.prose and words[0] == SUBJECT:
+                elif step.prose and words[0] == program:
                     yield f"{where}[{number}]", "a command over several lines would be taken for an explanation"
             except ValueError as error:
                 yield f"{where}[{number}]", f"cannot be split into words: {error}"

@@ -199,7 +199,7 @@ _steps = each(text_or(table(STEP)))
 
 TRAP: Shape = {"text": Key(_text, required=True), "central": Key(_flag), "when": Key(_when)}
 
-OPS = ("equals", "contains", "matches", "exists", "count")
+OPS = ("equals", "contains", "matches", "exists", "count", "same")
 ASSERT: Shape = {
     "path": Key(_labpath, required=True),
     "equals": Key(_anything),
@@ -207,12 +207,13 @@ ASSERT: Shape = {
     "matches": Key(_pattern),
     "exists": Key(_flag),
     "count": Key(_count),
+    "same": Key(_labpath),
 }
 ANSWER: Shape = {"contains": Key(_text), "matches": Key(_pattern), "lacks": Key(_pattern)}
 STATED: Shape = {"text": Key(_text, required=True), "when": Key(_when), "matches": Key(_pattern)}
 RAN: Shape = {"text": Key(_text, required=True), "when": Key(_when, required=True)}
 GRADER: Shape = {
-    "type": Key(one_of("t1_config", "outcome", "stated"), required=True),
+    "type": Key(one_of("t1_config", "outcome", "stated", "repo_state"), required=True),
     "assert": Key(each(table(ASSERT, _exactly_one(*OPS)))),
     "answer": Key(each(table(ANSWER, _exactly_one(*ANSWER)))),
     "ran": Key(each(table(RAN))),

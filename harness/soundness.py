@@ -6,14 +6,11 @@ itself (harness/surface.py).
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 
-from graders import drift
 from harness import data, files, surface
+from harness import subject as subjects
 from harness.scenario import Scenario, lint
-
-#: Questions to the program at once: each is a process that mostly waits for its own start.
-AT_ONCE = 4
 
 
 def static(chosen: Sequence[Scenario]) -> list[str]:
@@ -26,17 +23,23 @@ def live(chosen: Sequence[Scenario], *, whole: bool = False) -> list[str]:
 
     Nothing is wrong where no program is installed: then trials are blocked, each by itself.
     """
-    if data.subject_program() is None:
-        return []
-    with surface.live() as ask, ThreadPoolExecutor(AT_ONCE) as pool:
-        questions = drift.questions(chosen)
-        answers = dict(zip(map(tuple, questions), pool.map(ask, questions), strict=True))
-        return (drift.check if whole else drift.fit)(chosen, lambda words: answers.get(tuple(words)) or ask(words))
+    found: list[str] = []
+    for name, group in groupby(sorted(chosen, key=_subject), key=_subject):
+        examined = subjects.load(name)
+        if examined.find() is not None:
+            with surface.live(name) as ask:
+                found += examined.kind.problems(list(group), ask, whole=whole)
+    return found
+
+
+def _subject(one: Scenario) -> str:
+    return one.subject
 
 
 def key(chosen: Sequence[Scenario]) -> str:
     """A digest of all that the answer of `live` depends on."""
     from harness.run import fingerprint
 
+    programs = [subjects.load(name).find() for name in sorted({one.subject for one in chosen})]
     parts = [data.hashes().get("labd"), data.hashes().get("graders"), *(fingerprint(one) for one in chosen)]
-    return files.digest(files.canonical([data.subject_program(), *parts]))
+    return files.digest(files.canonical([*programs, *parts]))

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from harness import data, execute, files
+from harness import execute, files
+from harness import subject as subjects
 from labd.errors import LabdError, NotFound
 
 LIMIT_S = 30.0
@@ -26,17 +27,18 @@ Ask = Callable[[list[str]], tuple[int | None, str, str]]
 
 
 @contextmanager
-def live() -> Iterator[Ask]:
-    """A function that runs the program (`labd`, whatever the first word says) and returns code, stdout, stderr.
+def live(subject: str = subjects.DEFAULT) -> Iterator[Ask]:
+    """A function that runs the subject's program (whatever the first word says) and returns code, stdout, stderr.
 
     Raises NotFound if no program is installed.
     """
-    program = data.subject_program()
+    examined = subjects.load(subject)
+    program = examined.find()
     if program is None:
-        raise NotFound("there is no labd beside this Python or on PATH", hint="make setup")
+        raise NotFound(examined.missing, hint=examined.install)
     with tempfile.TemporaryDirectory(prefix="labd-ask-") as home:
         env = {"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", "COLUMNS": "100",
-               "LABD_POLICY": "help", "XDG_RUNTIME_DIR": os.path.join(home, "run")}  # fmt: skip
+               **examined.asking, "XDG_RUNTIME_DIR": os.path.join(home, "run")}  # fmt: skip
 
         def ask(words: list[str]) -> tuple[int | None, str, str]:
             ended = execute.run([program, *words[1:]], env=env, cwd=home, limit_s=LIMIT_S)

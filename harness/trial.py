@@ -4,7 +4,6 @@ Whatever goes wrong in it stays in it: every end has a cause (harness/causes.py)
 interruption, of which nothing is kept so that it can be run again.
 """
 
-import contextlib
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -13,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import bundle, data, execute, files, program_trial, sandbox, witness
+from harness import bundle, execute, files, program_trial, sandbox, witness
+from harness import subject as subjects
 from harness.agents import Agent
 from harness.agents._program import Options
 from harness.bench import Bench, GaveUp, Interrupted, TimeIsUp, Unavailable
@@ -57,9 +57,10 @@ def conduct(
     OSError if the bundle can't be written.
     """
     started = time.time()
-    subject = data.subject_program()
+    examined = subjects.load(scenario.subject)
+    subject = examined.find()
     if subject is None:
-        played = Played("subject_missing", "there is no labd beside this Python or on PATH", "", [])
+        played = Played("subject_missing", examined.missing, "", [])
         return _bare(order, scenario, trials, agent, played, facts, started, sealed)
     try:
         place = sandbox.create(scenario, subject, programs=programs)
@@ -73,7 +74,7 @@ def conduct(
             played = _play(bench, agent, options or Options())
         finally:
             acted = time.time()
-            at_end = _at_end(place)
+            at_end = examined.kind.at_end(place)
             left, alive = place.stop()
             if place.desk is not None:
                 place.desk.stop()
@@ -93,8 +94,9 @@ def conduct(
             record = _record(order, scenario, agent, played, facts, started, acted)
             if agent.program is not None:
                 record |= {"program": dict(played.facts), "options": asdict(options or Options())}
+                record["scripted_model"] = options.script if options else None
             record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4), "at_end": at_end}
-            record["evidence"] = ["own", "witness"] if seen is not None else ["own"]
+            record["evidence"] = [*examined.kind.evidence, *(["witness"] if seen is not None else [])]
             return gathered.finish(record, sealed)
         except BaseException:
             gathered.discard()
@@ -207,33 +209,17 @@ def _whereabouts(place: sandbox.Sandbox, left: list[execute.Process]) -> dict[st
     """Where things were while the trial ran: the route check goes by these."""
     installed = [place.subject, str(Path(place.subject).resolve())]
     return {
-        "subject": "labd",
+        "subject": place.examined.program,
         "route": {
             "program": [place.program],
             "installed": list(dict.fromkeys(installed)),
             "kept": place.program_kept(),
         },
-        "captured_elsewhere": place.journals_elsewhere(),
-        "lab": str(place.lab),
         "values": place.values,
-        "policy": place.env["LABD_POLICY"],
+        **place.examined.kind.facts(place),
         "outside": place.desk.facts if place.desk is not None else None,
         "left_running": [process.command for process in left],
     }
-
-
-def _at_end(place: sandbox.Sandbox) -> dict[str, int]:
-    """How many bytes of events each journal had when the agent had ended, before we ended the rest.
-
-    Our own stop closes every port: what stands behind these bytes is not the agent's doing.
-    """
-    found = {}
-    for events in sorted(place.journal().glob("*/*/events")):
-        with contextlib.suppress(OSError):
-            found[f"{events.parent.parent.name}.{events.parent.name}"] = sum(
-                path.stat().st_size for path in events.glob("*.raw")
-            )
-    return found
 
 
 def _utc(seconds: float) -> str:

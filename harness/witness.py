@@ -29,7 +29,9 @@ class Witness:
 
     def __init__(self, place: Sandbox) -> None:
         self._place = place
-        self._boards = {path.name for path in place.lab.parent.glob("*.toml")} - {place.lab.name}
+        self._lab = place.lab if "lab" in place.values else None
+        lab = self._lab
+        self._boards = {path.name for path in lab.parent.glob("*.toml")} - {lab.name} if lab is not None else set()
         self._seen: list[dict[str, Any]] = []
         self._record = b""
         self._stop = threading.Event()
@@ -43,11 +45,12 @@ class Witness:
         self._thread.start()
 
     def _watch(self) -> None:
-        root, lab = self._place.root, self._place.lab
+        root, lab = self._place.root, self._lab
         self._events.watch(str(self._place.argv_log.parent), _PLACED | inotify.MODIFY)
-        self._events.watch(str(lab.parent), _PLACED | inotify.MODIFY | inotify.OPEN)
+        if lab is not None:
+            self._events.watch(str(lab.parent), _PLACED | inotify.MODIFY | inotify.OPEN)
         self._events.watch(str(self._place.bin), _PLACED)
-        for directory in (lab.parent.parent, self._place.home, root):
+        for directory in ((lab.parent.parent,) if lab is not None else ()) + (self._place.home, root):
             self._events.watch(str(directory), _PLACED)
 
     def finish(self) -> bytes | None:
@@ -75,20 +78,20 @@ class Witness:
 
     def _hear(self, event: inotify.Event) -> bool:
         """Note one event; returns whether it is about the argv record."""
-        place = self._place
+        place, lab = self._place, self._lab
         if event.mask & inotify.OVERFLOW:
             self._note("overflow")
         elif event.directory == str(place.argv_log.parent):
             return event.name == place.argv_log.name
-        elif event.directory == str(place.lab.parent):
-            if event.name == place.lab.name and event.mask & ~inotify.OPEN:
+        elif lab is not None and event.directory == str(lab.parent):
+            if event.name == lab.name and event.mask & ~inotify.OPEN:
                 self._note("lab", what=_what(event.mask))
             elif event.name in self._boards and event.mask & inotify.OPEN:
                 self._note("board", name=event.name)
         elif event.directory == str(place.bin):
-            if event.name == "labd":
+            if event.name == place.examined.program:
                 self._note("program", what=_what(event.mask))
-        elif event.name in ("home", "bin", "rec", ".config", place.lab.parent.name):
+        elif event.name in ("home", "bin", "rec", ".config", lab.parent.name if lab is not None else "work"):
             self._note("place", name=event.name, what=_what(event.mask))
         return False
 

@@ -8,6 +8,7 @@ import pytest
 from harness import agents, execute, files, grading, sandbox
 from harness.bundle import Bundle
 from harness.scenario import Step
+from harness.subjects.labd import journal as journal_of
 from harness.trial import Order, conduct
 from tests.harness.conftest import ADD_PICO, make_scenario
 
@@ -61,7 +62,7 @@ def test_links_and_pipes_among_the_evidence_are_left_out_and_named(subject: Path
     place = sandbox.create(make_scenario(ADD_PICO), str(subject))
     gathered = Bundle(tmp_path, "x")
     try:
-        journal = place.journal() / "dut" / "console"
+        journal = journal_of(place) / "dut" / "console"
         journal.mkdir(parents=True)
         (journal / "directory").symlink_to("/etc")
         (journal / "file").symlink_to("/etc/passwd")

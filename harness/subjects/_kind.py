@@ -1,0 +1,109 @@
+"""What the harness asks of a subject, with answers that do for any command-line program that keeps nothing itself.
+
+The program is recorded on PATH, has no state of its own, and its commands are known from its help pages. A module
+of this package says otherwise where its kind does.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graders import drift
+from harness import files, helpwalk, recorder
+from harness.scenario_fill import fill
+from labd.errors import LabdError
+
+if TYPE_CHECKING:
+    from harness.bundle import Bundle
+    from harness.sandbox import Sandbox
+    from harness.scenario import Scenario
+    from harness.subject import Subject
+
+
+class Kind:
+    """One subject's doings. Made anew for each subject; holds nothing but its facts."""
+
+    #: Which of its evidence the graders may ask for (trial.json's `evidence`).
+    evidence: tuple[str, ...] = ()
+
+    def __init__(self, subject: "Subject") -> None:
+        self.subject = subject
+
+    # -- the bench of one trial ----------------------------------------------------------------------------------
+
+    def values(self, root: Path) -> dict[str, str]:
+        """What placeholders stand for in a sandbox at `root`, besides those that every subject has."""
+        return {name: fill(text, {"root": str(root), "home": str(root / "home"), "work": str(root / "work")})
+                for name, text in self.subject.state.items()}  # fmt: skip
+
+    def install(self, root: Path, program: str) -> None:
+        """Put the program on the sandbox's PATH: behind a recorder, as it keeps no record of its own."""
+        recorder.install(str(root / "bin"), self.subject.program, program, str(root / "rec" / "argv.jsonl"))
+
+    def kept(self, root: Path, program: str) -> bool:
+        """Whether what stands in the program's place leads to the program still (its identity is checked beside)."""
+        return (root / "bin" / self.subject.program).is_file()
+
+    def furnish(self, root: Path, scenario: "Scenario", values: Mapping[str, str], env: Mapping[str, str],
+                program: str) -> bytes | None:  # fmt: skip
+        """Lay out what the agent finds; returns the seed's bytes, which are kept. Raises OSError or ValueError."""
+        return None
+
+    def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
+        """Copy the subject's evidence into the bundle, once all processes have ended."""
+
+    def facts(self, place: "Sandbox") -> dict[str, Any]:
+        """What trial.json says about the subject's state besides."""
+        return {"allowlist": {"safe": list(self.subject.safe), "unsafe": list(self.subject.unsafe)}}
+
+    def at_end(self, place: "Sandbox") -> dict[str, int]:
+        """What has to be measured before anything is stopped."""
+        return {}
+
+    def ask_to_stop(self, place: "Sandbox") -> int:
+        """Ask what the subject left running to end; the session that asked (0: nobody did)."""
+        return 0
+
+    # -- the exam itself -----------------------------------------------------------------------------------------
+
+    def vocabulary(self) -> frozenset[str]:
+        """The words of the tool that a user does not say: those of the commands of its allowlist."""
+        return frozenset(word for path in (*self.subject.safe, *self.subject.unsafe) for word in path.split())
+
+    def effects(self) -> dict[str, str]:
+        """What its commands do, as far as the allowlist says: help pages don't."""
+        return dict.fromkeys(self.subject.unsafe, "admin") | dict.fromkeys(self.subject.safe, "observe")
+
+    def reference(self, ask: helpwalk.Ask) -> dict[str, Any]:
+        """The live command reference. Raises LabdError if it can't be had."""
+        walk = helpwalk.walk_git if self.subject.layout == "git" else helpwalk.walk
+        told = walk(ask, self.subject.program, effects=self.effects(), opaque=self.subject.opaque)
+        return told | {"sha256": files.digest(files.canonical(told))}
+
+    def problems(self, chosen: Sequence["Scenario"], ask: helpwalk.Ask, *, whole: bool) -> list[str]:
+        """What of the scenarios no longer fits the installed program; `whole`: the allowlist too."""
+        try:
+            surface = self.reference(ask)
+        except LabdError as error:
+            return [error.message]
+        found = drift.against(chosen, surface)
+        if whole:
+            names = {entry["path"] for entry in surface["commands"]}
+            found += [f"allowlist: {self.subject.program} {path} does not exist"
+                      for path in (*self.subject.safe, *self.subject.unsafe) if path not in names]  # fmt: skip
+        return found
+
+
+def found_beside(program: str) -> str | None:
+    """A program on PATH, by its own name."""
+    return shutil.which(program)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, lower case."""
+    return re.findall(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", text.lower())
+
+
+Make = Callable[["Subject"], Kind]

@@ -1,0 +1,132 @@
+"""The kind `labd`: the bench keeps its own record and its own table of commands, a lab file, and journals."""
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graders import drift
+from harness import execute, files, helpwalk, surface
+from harness.subjects._kind import Kind
+from labd import paths
+
+if TYPE_CHECKING:
+    from harness.bundle import Bundle
+    from harness.sandbox import Sandbox
+    from harness.scenario import Scenario
+
+STOP_LIMIT_S = 10.0
+
+
+class Labd(Kind):
+    """The bench."""
+
+    evidence = ("own",)
+
+    def install(self, root: Path, program: str) -> None:
+        """A link: it records itself."""
+        os.symlink(program, root / "bin" / self.subject.program)
+
+    def kept(self, root: Path, program: str) -> bool:
+        """Whether the link still leads to the program."""
+        return os.readlink(root / "bin" / self.subject.program) == program
+
+    def furnish(self, root: Path, scenario: "Scenario", values: Mapping[str, str], env: Mapping[str, str],
+                program: str) -> bytes | None:  # fmt: skip
+        """The lab, and the files that describe its boards."""
+        lab = Path(values["lab"])
+        lab.parent.mkdir(parents=True, exist_ok=True)
+        Path(paths.state_dir(env)).mkdir(mode=0o700, parents=True)
+        for name, text in scenario.files(values).items():
+            (lab.parent / name).write_bytes(text.encode())
+        seed = scenario.seed_text(values)
+        if seed is not None:
+            lab.write_bytes(seed.encode())
+        return None if seed is None else seed.encode()
+
+    def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
+        """The labs, its own record, journals, boards' records, the daemon's log."""
+        bundle.put("lab.before.toml", place.seed)
+        bundle.put("lab.after.toml", place.lab_bytes())
+        bundle.put("own.jsonl", own_record(place))
+        bundle.copy_tree(journal(place), "journal")
+        bundle.copy_tree(boards(place), "dut")
+        bundle.copy(place.root / "run" / "labd" / "daemon.log", "daemon.log")
+
+    def facts(self, place: "Sandbox") -> dict[str, Any]:
+        """Which lab it was, how far it was let go, and journals of labs that are not the sandbox's."""
+        elsewhere = [path.name for path in journal(place).parent.glob("*") if path.name != journal(place).name]
+        return {"lab": str(place.lab), "policy": place.env[self.subject.policy.variable],
+                "captured_elsewhere": sorted(elsewhere)}  # fmt: skip
+
+    def at_end(self, place: "Sandbox") -> dict[str, int]:
+        """How many bytes of events each journal had when the agent had ended, before we ended the rest.
+
+        Our own stop closes every port: what stands behind these bytes is not the agent's doing.
+        """
+        found = {}
+        for events in sorted(journal(place).glob("*/*/events")):
+            with contextlib.suppress(OSError):
+                found[f"{events.parent.parent.name}.{events.parent.name}"] = sum(
+                    path.stat().st_size for path in events.glob("*.raw")
+                )
+        return found
+
+    def ask_to_stop(self, place: "Sandbox") -> int:
+        """The daemon ends when it is asked."""
+        if not os.path.exists(paths.socket_path(place.env)):
+            return 0
+        env = {**place.env, self.subject.policy.variable: self.subject.policy.outside}
+        del env["LABD_ARGV_LOG"]
+        asked = execute.run([place.subject, "daemons", "stop"], env=env, cwd="/", limit_s=STOP_LIMIT_S)
+        return asked.session
+
+    def vocabulary(self) -> frozenset[str]:
+        """Every word of every command path and alias of the live table of operations."""
+        from labd.operations import all_operations
+
+        return frozenset(word for op in all_operations() for path in (op.path, *op.aliases) for word in path)
+
+    def reference(self, ask: helpwalk.Ask) -> dict[str, Any]:
+        """Its own table (`commands --json`) says more than its help pages."""
+        return surface.take(ask, self.subject.program)
+
+    def problems(self, chosen: Sequence["Scenario"], ask: helpwalk.Ask, *, whole: bool) -> list[str]:
+        """Its own parser says whether a line is a command (`commands --check`)."""
+        program = self.subject.program
+        with ThreadPoolExecutor(surface.AT_ONCE) as pool:
+            questions = drift.questions(chosen, program)
+            answers = dict(zip(map(tuple, questions), pool.map(ask, questions), strict=True))
+
+            def answer(words: list[str]) -> tuple[int | None, str, str]:
+                return answers.get(tuple(words)) or ask(words)
+
+            if not whole:
+                return drift.fit(chosen, answer, program)
+            return drift.check(chosen, answer, program, safe=self.subject.safe, unsafe=self.subject.unsafe)
+
+
+def own_record(place: "Sandbox") -> bytes | None:
+    """What the bench itself recorded in its state directory, without our own stop; None if that is gone."""
+    path = Path(paths.state_dir(place.env)) / "argv.jsonl"
+    parts = [files.plain_bytes(one) for one in (path.with_name("argv.jsonl.1"), path)]
+    if parts[1] is None:
+        return None
+    lines = (parts[0] or b"").splitlines(keepends=True) + parts[1].splitlines(keepends=True)
+    mine = b'"id":"%d-' % place.stopper, b'"id": "%d-' % place.stopper
+    return b"".join(line for line in lines if not any(mark in line for mark in mine))
+
+
+def journal(place: "Sandbox") -> Path:
+    """The journals of the sandbox's lab."""
+    return Path(paths.state_dir(place.env)) / "journal" / paths.lab_id(str(place.lab))
+
+
+def boards(place: "Sandbox") -> Path:
+    """What the simulated boards of the sandbox's lab have recorded."""
+    return Path(paths.state_dir(place.env)) / "loopback" / paths.lab_id(str(place.lab))
+
+
+KIND = Labd
