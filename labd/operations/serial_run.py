@@ -49,7 +49,7 @@ def _check(args: Args, text: str, targets: Iterable[str]) -> None:
         raise Usage("--binary needs a shell with pipes and base64", hint="leave out --binary")
     if args.target is None and text in targets:
         raise Usage(f"labd serial run {text} has no command, and {text!r} is a target",
-                    hint=f"labd serial run {text} 'uname -a', or -t TARGET if {text!r} is the command")  # fmt: skip
+                    hint=f"labd serial run {text} 'uname -a'  # or -t TARGET if {text!r} is the command")  # fmt: skip
 
 
 def _run(call: Call, args: Args, board: Console, command: str) -> Any:
