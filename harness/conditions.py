@@ -10,20 +10,20 @@ import functools
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness import subject as subjects
 from harness import surface
 from harness.agents._program import Condition, Options, Ways
 from harness.isolation import INSTRUCTIONS
 from harness.sandbox import Sandbox, SandboxError
+from harness.scenario_fill import fill
 from harness.transcripts import Transcript
 from labd.errors import LabdError
-
-#: The subject's guide that is given whole in `preloaded`.
-MAIN = "labd"
 
 #: So much of a text tells it from others.
 _TELLING = 60
@@ -31,11 +31,12 @@ _TELLING = 60
 
 @dataclass(frozen=True)
 class Guide:
-    """One of the subject's skills: its whole SKILL.md, and what its head says of it."""
+    """One of the subject's skills: its whole SKILL.md, what its head says of it, and the command that prints it."""
 
     name: str
     description: str
     text: str
+    command: str = ""
 
     @property
     def body(self) -> str:
@@ -56,26 +57,37 @@ class Realised:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def guides_for(condition: Condition) -> tuple[Guide, ...]:
-    """The guides that an agent gets in a condition, and must not get when cold. Raises SandboxError if none are had."""
+def guides_for(condition: Condition, subject: str) -> tuple[Guide, ...]:
+    """The guides that an agent gets in a condition, and must not get when cold; the first is the one that is given
+    whole. Raises SandboxError if the condition needs guides and the subject has none."""
     try:
-        return live_guides()
+        guides = live_guides(subject)
     except LabdError as error:
         if condition == "cold":
             return ()
         raise SandboxError(f"{condition}: {error.message}") from error
+    if not guides and condition != "cold":
+        raise SandboxError(f"{condition}: {subject} has no guides for agents; it can be examined cold")
+    return guides
 
 
 @functools.cache
-def live_guides() -> tuple[Guide, ...]:
-    """The subject's guides, asked from the installed program once a run. Raises LabdError if it has none."""
-    with surface.live() as ask:
-        code, out, err = ask([MAIN, "skill", "--json"])
-        try:
-            listed = [(str(one["name"]), str(one["description"])) for one in json.loads(out)["skills"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise LabdError(f"{MAIN} skill --json gave no guides (exit {code}): {err.strip()[:200]}") from error
-        return tuple(Guide(name, told, ask([MAIN, "skill", name])[1]) for name, told in listed)
+def live_guides(subject: str = subjects.DEFAULT) -> tuple[Guide, ...]:
+    """A subject's guides, asked from the installed program once a run. Raises LabdError if it doesn't print them."""
+    examined = subjects.load(subject)
+    if not examined.skills:
+        return ()
+    with surface.live(subject) as ask:
+        return tuple(_asked(ask, examined, name) for name in examined.skills)
+
+
+def _asked(ask: surface.Ask, examined: subjects.Subject, name: str) -> Guide:
+    words = [examined.program, *(fill(word, {"name": name}) for word in examined.skill_command)]
+    code, text, err = ask(words)
+    if code != 0 or not text.strip():
+        raise LabdError(f"{shlex.join(words)} gave no guide (exit {code}): {err.strip()[:200]}")
+    head = re.search(r"^description:\s*(.+)$", text.split("\n---\n", 1)[0], re.MULTILINE)
+    return Guide(name, head[1] if head else text.strip().splitlines()[0], text, shlex.join(words))
 
 
 def realise(ways: Ways, place: Sandbox, condition: Condition, guides: tuple[Guide, ...]) -> Realised:
@@ -110,17 +122,16 @@ def _marked(guide: Guide, canaries: Mapping[str, str]) -> Guide:
     """The guide with a revision in its description, and another one at its end."""
     told = f"{guide.description} (revision {canaries['description']})"
     head = re.sub(r"^description:.*$", lambda _: f"description: {told}", guide.text, count=1, flags=re.MULTILINE)
-    return Guide(guide.name, told, f"{head.rstrip()}\n\nRevision of this guide: {canaries['guide']}\n")
+    return replace(guide, description=told, text=f"{head.rstrip()}\n\nRevision of this guide: {canaries['guide']}\n")
 
 
 def _listed(guides: list[Guide]) -> str:
-    lines = "\n".join(f"- {guide.name}: {guide.description}" for guide in guides)
-    return f"Guides on this machine. Read one with `{MAIN} skill NAME` before you do what it is about.\n\n{lines}\n"
+    lines = "\n".join(f"- {guide.name}: {guide.description} Read it: `{guide.command}`" for guide in guides)
+    return f"Guides on this machine. Read one before you do what it is about.\n\n{lines}\n"
 
 
 def _whole(guides: list[Guide]) -> str:
-    main = next((guide for guide in guides if guide.name == MAIN), guides[0])
-    return f"{_listed(guides)}\n{main.body}\n"
+    return f"{_listed(guides)}\n{guides[0].body}\n"
 
 
 def told(options: Options, goal: str, made: Realised) -> tuple[Options, str]:

@@ -40,7 +40,7 @@ def play(bench: Bench, program: Program, options: Options) -> Played:
         return _missing(program, f"{program.needs.program} is not on PATH")
     place = bench.sandbox
     isolation.check(place, options.isolation)
-    guides = conditions.guides_for(options.condition)
+    guides = conditions.guides_for(options.condition, bench.scenario.subject)
     made = conditions.realise(program.ways, place, options.condition, guides)
     with contextlib.ExitStack() as until_then:
         model = None

@@ -66,7 +66,7 @@ def test_warm_without_a_skill_folder_says_what_guides_there_are_and_not_what_the
     made = conditions.realise(ways, place, "warm", GUIDES)
     text = (place.work / "AGENTS.md").read_text() if ways.memory else made.before
     assert "labd: Work with boards." in text
-    assert "labd skill NAME" in text
+    assert "`labd skill labd`" in text
     assert made.canaries["description"] in text
     assert made.canaries["guide"] not in text
     assert "Ask first." not in text
@@ -139,10 +139,16 @@ def test_the_texts_are_those_of_the_installed_program() -> None:
     assert found["labd"].description in found["labd"].text.split("---")[1]
 
 
+def test_a_subject_without_guides_is_examined_cold() -> None:
+    assert conditions.guides_for("cold", "git") == ()
+    with pytest.raises(SandboxError, match="git has no guides"):
+        conditions.guides_for("preloaded", "git")
+
+
 def test_a_trial_in_which_the_condition_did_not_hold_is_none(
     subject: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conditions, "live_guides", lambda: GUIDES)
+    monkeypatch.setattr(conditions, "live_guides", lambda _: GUIDES)
     agent = agents.find("command:" + shlex.join(["/bin/sh", "-c", "cat; labd target add pico >&2"]))
 
     def played(number: int) -> tuple[str, Path]:
