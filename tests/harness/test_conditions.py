@@ -15,11 +15,11 @@ from harness.transcripts import Transcript
 from harness.trial import Order, conduct
 from tests.harness.conftest import ADD_PICO, make_scenario
 
+LABD = "---\nname: labd\ndescription: Work with boards.\n---\n\n# Boards\n\nAsk first.\n"
+KVM = "---\nname: kvm\ndescription: Screens.\n---\n\n# Screens\n\nLook.\n"
 GUIDES = (
-    Guide(
-        "labd", "Work with boards.", "---\nname: labd\ndescription: Work with boards.\n---\n\n# Boards\n\nAsk first.\n"
-    ),
-    Guide("kvm", "Screens.", "---\nname: kvm\ndescription: Screens.\n---\n\n# Screens\n\nLook.\n"),
+    Guide("labd", "Work with boards.", LABD, "labd skill labd"),
+    Guide("kvm", "Screens.", KVM, "labd skill kvm"),
 )
 GOAL = 'Enter the board "pico" and say so.'
 FOLDER = Ways(skills=".claude/skills", memory="CLAUDE.md", system="--append-system-prompt")
