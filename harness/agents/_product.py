@@ -12,6 +12,9 @@ VERSION_S = 60.0
 #: What a scripted model takes for a key. It is blanked like a real one.
 SCRIPTED_KEY = "scripted-model-key"
 
+#: How often a product may ask a scripted model again that answers with an error: real ones deserve more patience.
+SCRIPTED_RETRIES = 2
+
 
 def start(program: str) -> tuple[str, ...]:
     """The words that start an installed program; its bare name where there is none, which then can't be started."""

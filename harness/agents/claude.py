@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.agents._product import SCRIPTED_KEY, asked_version, logs, start
+from harness.agents._product import SCRIPTED_KEY, SCRIPTED_RETRIES, asked_version, logs, start
 from harness.agents._program import RATED, Command, Needs, Options, Ways
 from harness.sandbox import Sandbox
 
@@ -39,7 +39,8 @@ class Claude:
             "DISABLE_ERROR_REPORTING": "1", "IS_SANDBOX": "1",  # root may not bypass permissions outside a sandbox
         }  # fmt: skip
         if options.base_url:
-            env |= {"ANTHROPIC_BASE_URL": options.base_url, "ANTHROPIC_API_KEY": SCRIPTED_KEY}
+            env |= {"ANTHROPIC_BASE_URL": options.base_url, "ANTHROPIC_API_KEY": SCRIPTED_KEY,
+                    "CLAUDE_CODE_MAX_RETRIES": str(SCRIPTED_RETRIES)}  # fmt: skip
         return Command((*words, *options.extra), env, goal.encode())
 
     def collect(self, place: Sandbox) -> dict[str, Path]:

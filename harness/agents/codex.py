@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from harness.agents._product import SCRIPTED_KEY, asked_version, logs, start
+from harness.agents._product import SCRIPTED_KEY, SCRIPTED_RETRIES, asked_version, logs, start
 from harness.agents._program import RATED, Command, Needs, Options, Ways
 from harness.sandbox import Sandbox
 
@@ -36,7 +36,8 @@ class Codex:
         env = {}
         if options.base_url:
             provider = (f'{{name="scripted",base_url={json.dumps(options.base_url + "/v1")},env_key="SCRIPTED_KEY",'
-                        'wire_api="responses",request_max_retries=1,stream_max_retries=1}')  # fmt: skip
+                        'wire_api="responses",'
+                        f"request_max_retries={SCRIPTED_RETRIES},stream_max_retries={SCRIPTED_RETRIES}}}")  # fmt: skip
             words += ["-c", 'model_provider="scripted"', "-c", f"model_providers.scripted={provider}"]
             env["SCRIPTED_KEY"] = SCRIPTED_KEY
         return Command((*words, *options.extra, "-"), env, goal.encode())

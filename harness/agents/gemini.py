@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-from harness.agents._product import SCRIPTED_KEY, asked_version, logs, start
+from harness.agents._product import SCRIPTED_KEY, SCRIPTED_RETRIES, asked_version, logs, start
 from harness.agents._program import RATED, Command, Needs, Options, Ways
 from harness.sandbox import Sandbox
 
@@ -26,12 +27,14 @@ class Gemini:
     def prepare(self, place: Sandbox, options: Options) -> list[Path]:
         """Its settings: how it signs in, no statistics, no updates, and the limit of its turns."""
         path = place.home / ".gemini" / "settings.json"
-        told = {
+        told: dict[str, dict[str, Any]] = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
             "privacy": {"usageStatisticsEnabled": False},
             "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
             "model": {"maxSessionTurns": options.turns if options.turns is not None else -1},
         }
+        if options.base_url:
+            told["general"]["maxAttempts"] = 1 + SCRIPTED_RETRIES
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(told, indent=2))
         return [path]
