@@ -4,9 +4,7 @@ The program is recorded on PATH, has no state of its own, and its commands are k
 of this package says otherwise where its kind does.
 """
 
-import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +72,7 @@ class Kind:
 
     def effects(self) -> dict[str, str]:
         """What its commands do, as far as the allowlist says: help pages don't."""
-        return dict.fromkeys(self.subject.unsafe, "admin") | dict.fromkeys(self.subject.safe, "observe")
+        return dict.fromkeys(self.subject.unsafe, "admin")
 
     def reference(self, ask: helpwalk.Ask) -> dict[str, Any]:
         """The live command reference. Raises LabdError if it can't be had."""
@@ -94,16 +92,3 @@ class Kind:
             found += [f"allowlist: {self.subject.program} {path} does not exist"
                       for path in (*self.subject.safe, *self.subject.unsafe) if path not in names]  # fmt: skip
         return found
-
-
-def found_beside(program: str) -> str | None:
-    """A program on PATH, by its own name."""
-    return shutil.which(program)
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, lower case."""
-    return re.findall(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", text.lower())
-
-
-Make = Callable[["Subject"], Kind]
