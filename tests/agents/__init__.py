@@ -1,0 +1,1 @@
+"""The lane of the real agent programs: `make test-agents`. It proves the harness, never a model's skill."""
