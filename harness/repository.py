@@ -37,10 +37,19 @@ class _Git:
         self._words = [program, f"--git-dir={work / '.git'}", f"--work-tree={work}", "-c", "core.fsmonitor=false",
                        "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"]  # fmt: skip
         self._work = work
+        self._texts: dict[str, str] = {}
 
     def ask(self, *words: str, stdin: bytes = b"") -> tuple[int | None, str]:
         ran = execute.run([*self._words, *words], env=self._env, cwd=self._work, limit_s=LIMIT_S, stdin=stdin)
         return ran.code, ran.stdout.decode("utf-8", "replace")
+
+    def content(self, sha: str) -> str:
+        """The text of a file's content, or its digest where that is long; asked for once."""
+        if sha not in self._texts:
+            text = self.ask("cat-file", "blob", sha)[1]
+            long = len(text) > TEXT_BYTES
+            self._texts[sha] = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" if long else text
+        return self._texts[sha]
 
     def lines(self, *words: str, end: str = "\n") -> list[str]:
         return [line for line in self.ask(*words)[1].split(end) if line]
@@ -90,7 +99,7 @@ def _branch(git: _Git, at: str, commits: dict[str, dict[str, Any]]) -> dict[str,
     """A branch: its commits, the newest first, and the text of its files."""
     log = [commits[sha] for sha in git.lines("rev-list", "--topo-order", f"--max-count={MOST}", at) if sha in commits]
     shas = _tree(git, at)
-    return {"sha": at, "log": log, "files": {name: _content(git, sha) for name, sha in shas.items()}}
+    return {"sha": at, "log": log, "files": {name: git.content(sha) for name, sha in shas.items()}}
 
 
 def _tree(git: _Git, at: str) -> dict[str, str]:
@@ -110,18 +119,13 @@ def _index(git: _Git) -> dict[str, str]:
     return found
 
 
-def _content(git: _Git, sha: str) -> str:
-    text = git.ask("cat-file", "blob", sha)[1]
-    return text if len(text) <= TEXT_BYTES else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
 def _stash(git: _Git) -> list[dict[str, Any]]:
     """What is put away, the newest first: its message, and the files that differ in it."""
     found = []
     for line in git.lines("log", "-g", "--format=%H %gs", "refs/stash", "--")[:MOST]:
         sha, _, message = line.partition(" ")
         changed = git.lines("diff-tree", "--no-ext-diff", "-r", "-z", "--name-only", f"{sha}^1", sha, end="\0")
-        files = {name: _content(git, at) for name, at in _tree(git, sha).items() if name in changed}
+        files = {name: git.content(at) for name, at in _tree(git, sha).items() if name in changed}
         found.append({"sha": sha, "message": message, "names": sorted(changed), "files": files})
     return found
 
