@@ -19,6 +19,7 @@ setup:
 
 eval: setup
 	@.venv/bin/labd-eval run --all --jobs $(JOBS)
+	@.venv/bin/labd-eval run --subject git --all --jobs $(JOBS)
 
 test: check
 	@$(PY) -m pytest
@@ -34,6 +35,7 @@ check: setup
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-cache -q 2>/dev/null || .venv/bin/lint-imports --no-cache
 	@.venv/bin/labd-eval check
+	@.venv/bin/labd-eval check --subject git
 
 bench: setup
 	@$(PY) -m tests.bench
