@@ -1,4 +1,7 @@
-"""`labd-eval model SCRIPT`: the scripted model by hand, until it is interrupted. Prints where it listens."""
+"""`labd-eval model SCRIPT`: the scripted model by hand, until it is interrupted. Prints where it listens.
+
+The command line imports this for its help alone: what it needs to run comes in when it runs.
+"""
 
 import argparse
 import signal
@@ -6,10 +9,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness import scenario
-from harness.model_server import NOTE, ModelServer, Script, from_scenario, load
 from labd.errors import LabdError, NotFound, nearest
+
+if TYPE_CHECKING:
+    from harness.model_server import Script
 
 HELP = "a model server on loopback that plays a script: what agent programs are tried with, without a provider"
 
@@ -25,8 +30,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", metavar="FILE", help="append what reaches it, one JSON object a line, keys blanked")
 
 
-def script_of(word: str, values: dict[str, str]) -> Script:
+def script_of(word: str, values: dict[str, str]) -> "Script":
     """What SCRIPT names. Raises ScriptError or NotFound."""
+    from harness import scenario
+    from harness.model_server import from_scenario, load
+
     if not word.startswith("reference:"):
         return load(Path(word), values)
     known = {one.id: one for one in scenario.load_all()}
@@ -38,6 +46,8 @@ def script_of(word: str, values: dict[str, str]) -> Script:
 
 def do_model(values: argparse.Namespace, words: Sequence[str]) -> int:
     """Serve until SIGINT or SIGTERM."""
+    from harness.model_server import NOTE, ModelServer
+
     script = script_of(values.script, {})
     try:
         model = ModelServer(script, Path(values.log) if values.log else None)
