@@ -125,7 +125,7 @@ def test_a_daemon_that_floods_its_output_does_not_keep_the_trial(tried: Try) -> 
 
 def test_daemons_with_nothing_of_the_sandbox_about_them_do_not_survive(tried: Try) -> None:
     _, trial, _ = tried("for i in 1 2 3; do env -i setsid -f sleep 600 </dev/null >/dev/null 2>&1; done; echo ok")
-    assert trial["left_running"] == ["sleep 600"] * 3
+    assert [one.endswith("sleep 600") for one in trial["left_running"]] == [True] * 3  # setsid may not have become it
 
 
 @pytest.mark.parametrize("shell", ["bash -lc", "sh -lc", "env -i HOME=$HOME LABD_LAB=$LABD_LAB bash -lc"])
