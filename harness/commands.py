@@ -128,8 +128,9 @@ def do_versus(values: Values, words: Sequence[str]) -> int:
 def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     """The run to carry out: a new one, or the one to go on with."""
     if values.resume:
-        if values.scenario or values.agent or values.all:
-            raise Usage("--resume runs what its run was begun with", hint="leave out --scenario, --agent and --all")
+        chosen = (values.scenario, values.agent, values.all, values.condition, values.seed is not None, values.replace)
+        if any(chosen):
+            raise Usage("--resume runs what its run was begun with", hint="leave out all that chooses trials")
         directory = run.find(out, values.resume)
         manifest = run.load(directory)
         known = scenario.load_all(run.subject_of(manifest))

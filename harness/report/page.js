@@ -223,7 +223,8 @@ function clear() { choose(Object.fromEntries(KEYS.map((key) => [key, ""])), fals
 function line(trial) {
   const made = el("details", { class: "trial", id: `trial-${trial.id}` }, el("summary", null,
     el("span", { class: `pill ${kind(trial)}` }, trial.verdict + (trial.expected ? "" : " !")),
-    el("span", { class: "mono" }, trial.id), el("span", { class: "why" }, visible(trial.reason)),
+    el("span", { class: "mono" }, trial.id), el("span", { class: "why" }, visible(trial.reason),
+      trial.replaced_by ? el("span", { class: "tag none" }, `${trial.replaced_by} was run in its place`) : null),
     el("span", { class: "time" }, trial.duration_s === null ? "" : `${trial.duration_s.toFixed(2)} s`)));
   made.addEventListener("toggle", () => { if (made.open) fill(made); });
   return made;

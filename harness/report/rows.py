@@ -89,7 +89,7 @@ def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
     trial = files.read_json(bundle / "trial.json")
     verdict = grading.kept(bundle)
     row |= {key: trial.get(key) for key in _FIGURES} | usage(bundle)
-    row["cause"], row["isolation"] = trial["ended_by"], trial.get("isolation")
+    row["cause"], row["isolation"] = trial["ended_by"], (trial.get("options") or {}).get("isolation")
     row["scripted_model"] = bool(trial.get("scripted_model"))
     row["counted"] = policy_of(str(row["cause"])).valid and row["isolation"] != LIGHT
     if verdict is None:

@@ -23,8 +23,8 @@ Entry = dict[str, Any]
 TEXT, ENTRIES = 4000, 400
 
 #: What of trial.json is shown beside the timeline.
-_FACTS = ("started", "ended", "ended_by", "detail", "lane", "grader", "policy", "isolation", "model", "limits",
-          "agent_s", "commands_s", "duration_s")  # fmt: skip
+_FACTS = ("started", "ended", "ended_by", "detail", "lane", "grader", "policy", "limits", "agent_s",
+           "commands_s", "duration_s")  # fmt: skip
 
 
 def read(directory: Path) -> dict[str, Any]:
@@ -47,8 +47,16 @@ def read(directory: Path) -> dict[str, Any]:
         "checks": [[check.name, check.ok, cut(check.detail, 800)] for check in verdict.checks] if verdict else [],
         "traps": [[trap.name, trap.ok, cut(trap.detail, 800)] for trap in verdict.traps] if verdict else [],
         "scores": dict(verdict.scores) if verdict else {},
-        "facts": {key: bundle.trial[key] for key in _FACTS if bundle.trial.get(key) not in (None, "", [])},
+        "facts": {key: value for key, value in _facts(bundle).items() if value not in (None, "", [])},
     }
+
+
+def _facts(bundle: Bundle) -> dict[str, Any]:
+    """What is shown beside the timeline: of an agent that is a program, also what it is and what was asked of it."""
+    told = {key: bundle.trial.get(key) for key in _FACTS}
+    options = bundle.trial.get("options") or {}
+    asked = {key: options.get(key) for key in ("isolation", "model", "turns", "tokens", "money_usd", "script")}
+    return told | asked | dict(bundle.trial.get("program") or {})
 
 
 def cut(text: str, most: int = TEXT) -> str:
