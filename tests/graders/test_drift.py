@@ -124,9 +124,7 @@ def test_a_safe_command_that_began_to_act_is_told(program):
 
 def test_an_operational_command_that_became_allowed_is_told(program):
     program.table["netboot start"]["effect"] = "observe"
-    assert check([], program) == [
-        "allowlist: labd netboot start has effect observe: it must be outside the T1 set"
-    ]
+    assert check([], program) == ["allowlist: labd netboot start has effect observe: it must be outside the T1 set"]
 
 
 def test_help_that_does_not_name_a_group_a_verb_or_a_flag_is_told(program):
