@@ -51,7 +51,7 @@ def _fits(one: Scenario, word: str) -> bool:
 
 
 def do_list(values: Values, words: Sequence[str]) -> int:
-    """Scenarios and agents."""
+    """Scenarios of a subject, agents, subjects."""
     chosen = _choose(values)
     cast = [agents.find(name) for name in agents.names()]
     if values.json:
@@ -60,6 +60,7 @@ def do_list(values: Values, words: Sequence[str]) -> int:
                            "grader": s.grader["type"], "goal": s.goal.strip(),
                            "conditions": list(s.conditions), "capabilities": list(s.capabilities)} for s in chosen],
             "agents": [{"name": a.name, "summary": a.summary, "expected": sorted(a.expected)} for a in cast],
+            "subjects": [{"name": s.name, "title": s.title, "program": s.program} for s in subject.all_of_them()],
         })  # fmt: skip
         return 0
     width = max((len(one.id) for one in chosen), default=2)
@@ -70,6 +71,8 @@ def do_list(values: Values, words: Sequence[str]) -> int:
     lines += ["", "agents"]
     lines += [f"{agent.name.ljust(16)}  {agent.summary}" for agent in cast]
     lines += [f"{agents.PREFIX.ljust(16)}  {agents.ANY_COMMAND}"]
+    lines += ["", "subjects (--subject NAME)"]
+    lines += [f"{one.name.ljust(16)}  {one.title}" for one in subject.all_of_them()]
     _answer("\n".join(lines) + "\n")
     return 0
 
