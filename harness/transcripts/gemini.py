@@ -11,10 +11,12 @@ from typing import Any
 from harness.transcripts import lines
 from harness.transcripts.build import Builder, parts
 from harness.transcripts.lines import obj, objs, text, whole
-from harness.transcripts.model import Call, Ended, Transcript, Usage
+from harness.transcripts.model import Call, Ended, How, Transcript, Usage
 
 _EXIT = re.compile(r"(?:^|\n)Exit Code: (-?\d{1,5})(?=\n|$)")
 _DENIED = frozenset({"tool_not_allowed", "permission_denied", "policy_denied", "user_rejected", "execution_denied"})
+#: How its last record begins when the provider failed; at times without the status (its 429 is kind words).
+_PROVIDER = "[API Error: "
 _STATUS = re.compile(r"\b(?:status|code)\W{1,4}(\d{3})\b")
 
 
@@ -70,8 +72,9 @@ def _end(event: dict[str, Any]) -> Ended:
         return Ended("max_turns", None, why[:500])
     found = _STATUS.search(why)
     status = whole(error.get("code")) or (int(found[1]) if found else None)
-    provider = status is not None and 400 <= status < 600
-    return Ended("provider_error" if provider else "unknown", status if provider else None, f"{kind}: {why}"[:500])
+    known = status is not None and 400 <= status < 600
+    how: How = "provider_error" if known or why.startswith(_PROVIDER) else "unknown"
+    return Ended(how, status if known else None, f"{kind}: {why}"[:500])
 
 
 def _usage(stats: dict[str, Any]) -> Usage:

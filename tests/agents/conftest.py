@@ -100,10 +100,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for name in names:
         versions = sorted({told[0] for (_, program), told in TABLE.items() if program == name})
         write(f"  {name.ljust(10)} {', '.join(versions)}")
-    write("  " + "case".ljust(22) + "".join(name.ljust(32) for name in names))
+    for line in _lines(names):
+        write(f"  {line}")
+
+
+def _lines(names: list[str]) -> list[str]:
+    """Cases by programs, in columns."""
+    rows = [["case", *names]]
     for case in dict.fromkeys(case for case, _ in TABLE):
-        cells = []
-        for name in names:
-            told = TABLE.get((case, name))
-            cells.append(f"{told[1]} · {told[2]} ({told[3]:.0f} s)" if told else "–")
-        write("  " + case.ljust(22) + "".join(cell.ljust(32) for cell in cells).rstrip())
+        told = [TABLE.get((case, name)) for name in names]
+        rows.append([case, *(f"{one[1]}: {one[2]} ({one[3]:.0f} s)" if one else "–" for one in told)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

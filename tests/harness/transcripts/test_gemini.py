@@ -32,6 +32,13 @@ def test_handmade_no_result_was_cut() -> None:
     assert stream().ended.how == "cut"
 
 
+def test_a_quota_that_is_told_without_its_status_is_the_providers_failure() -> None:
+    told = "[API Error: scripted: the quota is used up]\\nPlease wait and try again later."
+    line = f'{{"type":"result","status":"error","error":{{"type":"unknown","message":"{told}"}},"stats":{{}}}}\n'
+    found = parse("gemini", {"stdout": b'{"type":"init","session_id":"s","model":"m"}\n' + line.encode()})
+    assert (found.ended.how, found.ended.status) == ("provider_error", None)
+
+
 def test_handmade_provider_error() -> None:
     error = {"type": "FatalAPIError", "message": '{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}'}
     found = stream({"type": "result", "status": "error", "error": error, "stats": {}})
