@@ -162,6 +162,11 @@ def _read(
 def _cause(ended: execute.Ended, told: transcripts.Transcript | None, problem: str, options: Options, *,
            began: bool) -> tuple[str, str]:  # fmt: skip
     """What ended it: what we did to it first, then how its process ended, then what the product says of its own end."""
+    if ended.ended_by == "time_limit" and told and told.ended.how == "provider_error" and not _model_spoke(told):
+        # A product that asks a dead provider again and again until its time is up is no agent that failed.
+        return "provider_failed", f"the model had said nothing after {ended.duration_s:.1f} s: {told.ended.detail}"[
+            :300
+        ]
     if ended.ended_by != "exit":
         return ended.ended_by, f"after {ended.duration_s:.1f} s"
     how = f"exit {ended.code}" if ended.signal is None else f"ended by {ended.signal}"
@@ -178,6 +183,11 @@ def _cause(ended: execute.Ended, told: transcripts.Transcript | None, problem: s
     if told.ended.how == "max_budget" and options.money_usd is not None:
         return "money_limit", told.ended.detail[:300]
     return ("completed", "") if ended.ok else ("agent_exit", f"{how}: {last}")
+
+
+def _model_spoke(told: transcripts.Transcript) -> bool:
+    """Whether the model said or did a single thing."""
+    return bool(told.calls) or any(message.role != "user" and message.role != "system" for message in told.messages)
 
 
 def options_of(told: Mapping[str, Any], condition: str) -> Options:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from harness import agents, files, grading
+from harness import agents, execute, files, grading, program_trial, transcripts
 from harness.agents import noise
 from harness.agents._program import Options
+from harness.scenario import fixtures_dir
 from harness.trial import Order, conduct
 from tests.harness.conftest import ADD_PICO, make_scenario
 
@@ -173,3 +174,14 @@ def test_noise_of_one_seed_is_the_same_noise() -> None:
                               stderr=subprocess.DEVNULL, env={"PATH": "/nowhere"}, check=True).stdout  # fmt: skip
 
     assert said("7") == said("7") != said("8")
+
+
+@pytest.mark.parametrize(
+    ("sample", "cause"), [("claude-401.jsonl", "provider_failed"), ("claude-maxturns.jsonl", "time_limit")]
+)
+def test_time_that_ran_out_before_the_model_said_a_word_is_the_providers_failure(sample: str, cause: str) -> None:
+    """A product asks a provider that refuses again and again, longer than a trial lasts."""
+    raw = {"stdout": (fixtures_dir() / "transcripts" / sample).read_bytes()}
+    told = transcripts.parse("claude", raw)
+    ended = execute.Ended(("claude",), None, "SIGTERM", raw["stdout"], b"", 0, 0.0, 60.0, "time_limit")
+    assert program_trial._cause(ended, told, "", Options(), began=True)[0] == cause
