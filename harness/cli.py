@@ -34,7 +34,7 @@ EXAMPLES = {
   labd-eval check --scenario C1       one scenario""",
     "run": """\
   labd-eval run                       the reference over all executable scenarios
-  labd-eval run --agent controls      the five negative controls; each must fail
+  labd-eval run --agent controls      the negative controls; each must fail
   labd-eval run --all                 both, in one run with one report
   labd-eval run --scenario C1,S4 --trials 3
   labd-eval run --agent 'command:./my-agent --quiet' --time-limit 120

@@ -35,6 +35,8 @@ def _choose(values: Values) -> list[Scenario]:
     known = scenario.load_all(values.subject)
     lane = getattr(values, "lane", None)
     words = [word.strip() for entry in values.scenario for word in entry.split(",") if word.strip()]
+    if values.scenario and not words:
+        raise Usage("--scenario names no scenario", hint="labd-eval list")
     for word in words:
         if not any(_fits(one, word) for one in known):
             near = nearest(word, [one.id for one in known])

@@ -38,19 +38,28 @@ def do_judge(values: Values, words: Sequence[str]) -> int:
         if not chosen:
             raise NotFound(f"{directory} has no finished trial for a judge", hint=f"labd-eval report {directory}")
         verdicts: dict[str, int] = {}
+        failed = 0
         for number, place in enumerate(chosen, 1):
             problems = [said["problem"] for said in judging.ask(place, judge, values.repeats) if said["problem"]]
+            failed += bool(problems)
             verdict = grading.grade(place)[0]
             verdicts[verdict.verdict] = verdicts.get(verdict.verdict, 0) + 1
             why = f" ({problems[0]})" if problems else ""
             _note(values, f"[{number}/{len(chosen)}] {place.name}  {verdict.verdict}: {verdict.reason}{why}")
         told = report.write(directory)
-    summary = {"judged": len(chosen), "verdicts": verdicts, "judge": judge.name, "rubric": judge_prompt.digest()}
+    summary = {
+        "judged": len(chosen) - failed,
+        "without_answer": failed,
+        "verdicts": verdicts,
+        "judge": judge.name,
+        "rubric": judge_prompt.digest(),
+    }
     if values.json:
         sys.stdout.write(files.canonical(summary).decode())
     else:
-        sys.stdout.write(f"{len(chosen)} trials judged by {judge.name}\n{report.table_text(told)}")
-    return 1 if verdicts.get("judge_error") else 0
+        missing = f", {failed} without an answer" if failed else ""
+        sys.stdout.write(f"{len(chosen) - failed} trials judged by {judge.name}{missing}\n{report.table_text(told)}")
+    return 1 if failed or verdicts.get("judge_error") else 0
 
 
 def _judged(place: Path, values: Values) -> bool:

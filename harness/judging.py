@@ -8,6 +8,7 @@ mixed with it; answers of an earlier time are put aside, not over.
 import os
 import re
 import shlex
+import shutil
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from graders import judge_prompt
 from graders.bundle_view import Bundle
 from graders.judge import SCHEMA
 from harness import execute, files
-from labd.errors import LabdError, Usage
+from labd.errors import LabdError, NotFound, Usage
 
 #: A judge that takes longer has hung.
 LIMIT_S = 300.0
@@ -57,6 +58,9 @@ def find(words: str, model: str | None = None, limit_s: float = LIMIT_S) -> Judg
         raise Usage(f"--judge {words!r}: {error}", hint="labd-eval judge --help") from error
     if not argv:
         raise Usage("--judge names no command", hint="labd-eval judge --help")
+    if shutil.which(argv[0]) is None:
+        raise NotFound(f"--judge: there is no program {argv[0]!r} that can be run; nothing was asked",
+                       hint="labd-eval judge --help")  # fmt: skip
     return Judge(words, lambda prompt: _command(argv, prompt, limit_s), model)
 
 

@@ -188,8 +188,13 @@ def load(directory: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = files.read_json(directory / "run.json")
     except (OSError, ValueError) as error:
         raise LabdError(f"{directory / 'run.json'}: {error}") from error
-    if manifest.get("schema") not in (SCHEMA, *_OLDER):
-        raise LabdError(f"{directory / 'run.json'}: of schema {manifest.get('schema')!r}, not {SCHEMA}")
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema not in (SCHEMA, *_OLDER):
+        raise LabdError(f"{directory / 'run.json'}: of schema {schema!r}, not {SCHEMA}")
+    kinds = {"id": str, "agents": dict, "scenarios": dict, "orders": list, "versions": dict, "hashes": dict}
+    wrong = [name for name, kind in kinds.items() if not isinstance(manifest.get(name), kind)]
+    if wrong:
+        raise LabdError(f"{directory / 'run.json'}: it is damaged: {wrong[0]} is missing or of another kind")
     return manifest
 
 

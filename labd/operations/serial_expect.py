@@ -161,7 +161,9 @@ def expect_text(data: dict[str, Any], call: Call) -> str:
     )
     lines = (data["before"] + _visible(data["text"])).split("\n")
     if len(lines) > SHOWN_BEFORE:
-        call.note(f"{len(lines) - SHOWN_BEFORE} lines before these: labd serial log {data['target']}")
+        call.note(
+            f"{len(lines) - SHOWN_BEFORE} lines before these: labd serial log {data['target']} -i {data['interface']}"
+        )
     return "\n".join(lines[-SHOWN_BEFORE:])
 
 

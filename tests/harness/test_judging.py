@@ -10,7 +10,7 @@ import pytest
 from graders import judge_prompt
 from harness import judging
 from harness.cli import main
-from labd.errors import LabdError, Usage
+from labd.errors import LabdError, NotFound, Usage
 from tests.graders.bundles import config
 from tests.graders.test_judge_answer import said
 
@@ -63,9 +63,9 @@ def test_a_judge_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path, tr
         os.kill(int(kept["raw"]), 0)
 
 
-def test_a_program_that_is_not_there_is_named(trial: Path) -> None:
-    [kept] = judging.ask(trial, judging.find("no-such-judge --x"))
-    assert "no-such-judge" in kept["problem"]
+def test_a_program_that_is_not_there_is_named_before_anything_is_asked() -> None:
+    with pytest.raises(NotFound, match="no-such-judge"):
+        judging.find("no-such-judge --x")
 
 
 def test_a_script_answers_by_pattern(tmp_path: Path, trial: Path) -> None:

@@ -378,3 +378,12 @@ def test_a_finished_bundle_is_never_written_over(subject: Path, tmp_path: Path) 
         conduct(order, GOOD, agent, tmp_path, facts={})
     assert contents(tmp_path) == before
     assert os.listdir(tmp_path / "T1.cold.noop.1")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "5", "null", '"x"', '{"schema": "labd-run/2"}', '{"schema": "labd-run/2", "id": 1}']
+)
+def test_a_manifest_of_another_shape_is_told_as_damaged(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(LabdError, match=r"run\.json"):
+        run.load(tmp_path)
