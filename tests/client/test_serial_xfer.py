@@ -151,10 +151,11 @@ def test_a_name_that_is_taken_loses_neither_file(labd: BenchInAFolder, far: Far,
 
 @needs_lrzsz
 def test_a_board_that_goes_in_the_middle_leaves_what_came_where_it_is_told(labd: BenchInAFolder, far: Far):
-    (far.directory / "dump.bin").write_bytes(FILE * 50)
+    (far.directory / "dump.bin").write_bytes(FILE * 1000)
     call = labd.start("serial", "xfer", "recv", "-t", "dut", "-p", "z")
     with far.runs("sz", "-b", "dump.bin") as board:
         until("the first bytes", lambda: list(labd.root.glob(".labd-xfer-*/dump.bin")))
+        board.send_signal(signal.SIGSTOP)  # it is in the middle, and stays there
         labd.out("serial", "stop", "dut")
         _, err = call.communicate(timeout=40)
         board.kill()

@@ -118,7 +118,7 @@ def test_a_flood_is_stopped_and_what_is_kept_is_bounded(tried: Try, monkeypatch:
 
 def test_a_daemon_that_floods_its_output_does_not_keep_the_trial(tried: Try) -> None:
     begun = time.monotonic()
-    _, trial, bundle = tried("echo first; setsid -f yes; sleep 0.1")
+    _, trial, bundle = tried("echo first; setsid -f sh -c 'sleep 0.3; exec yes'; sleep 0.1")
     assert trial["ended_by"] == "completed"
     assert (bundle / "raw" / "stdout").read_bytes().startswith(b"first\n")
     assert time.monotonic() - begun < 10

@@ -109,7 +109,7 @@ def test_a_question_that_was_swallowed_is_asked_again_though_a_kernel_logs_behin
 
 def test_what_is_told_of_a_command_that_waits_is_not_our_own_typing(labd: BenchInAFolder):
     on(labd, "dash-shell")
-    late = labd("serial", "run", "dut", "read x", "--timeout", "1", check=5).stderr
+    late = labd("serial", "run", "dut", "read x", "--timeout", "5", check=5).stderr
     assert b"last lines: ''" in late
     assert b"serial send dut -i console --key ctrl-c" in late
     labd("serial", "send", "dut", "--key", "ctrl-c")
