@@ -5,7 +5,6 @@ Each `do_NAME` takes the parsed values and the words as given, writes its answer
 
 import argparse
 import contextlib
-import fnmatch
 import secrets
 import signal
 import sys
@@ -14,8 +13,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import agents, files, grading, plan, program_options, report, run, sandbox, scenario, soundness, subject
+from harness import (
+    agents,
+    files,
+    grading,
+    plan,
+    program_options,
+    report,
+    run,
+    sandbox,
+    scenario,
+    selection,
+    soundness,
+    subject,
+)
 from harness.scenario import Scenario
+from harness.telling import note
 from harness.trial import Order
 from labd.errors import LabdError, NotFound, Usage, nearest
 
@@ -34,19 +47,8 @@ def _choose(values: Values) -> list[Scenario]:
     """The scenarios that --scenario and --lane leave. Raises NotFound with near matches for a word that fits none."""
     known = scenario.load_all(values.subject)
     lane = getattr(values, "lane", None)
-    words = [word.strip() for entry in values.scenario for word in entry.split(",") if word.strip()]
-    if values.scenario and not words:
-        raise Usage("--scenario names no scenario", hint="labd-eval list")
-    for word in words:
-        if not any(_fits(one, word) for one in known):
-            near = nearest(word, [one.id for one in known])
-            raise NotFound(f"no scenario {word!r}", near=near, hint="labd-eval list")
-    found = [one for one in known if not words or any(_fits(one, word) for word in words)]
-    return [one for one in found if lane in (None, one.lane)]
-
-
-def _fits(one: Scenario, word: str) -> bool:
-    return fnmatch.fnmatchcase(one.id.lower(), word.lower())
+    meant = set(selection.chosen(values.scenario, [one.id for one in known]))
+    return [one for one in known if one.id in meant and lane in (None, one.lane)]
 
 
 # -- list, check ------------------------------------------------------------------------------------------------
@@ -105,8 +107,8 @@ def do_run(values: Values, words: Sequence[str]) -> int:
     out = Path(values.out)
     with _held(values, words, out) as held, _room(held):
         for root in sandbox.reap_abandoned():
-            _note(values, f"removed what a killed run had left: {root}")
-        _note(values, f"run {held.directory} ({len(held.orders)} trials)")
+            note(values, f"removed what a killed run had left: {root}")
+        note(values, f"run {held.directory} ({len(held.orders)} trials)")
         stopped = _carry_out(held, values)
         told = report.write(held.directory)
     if values.json:
@@ -114,7 +116,7 @@ def do_run(values: Values, words: Sequence[str]) -> int:
     else:
         _answer(report.table_text(told, color=sys.stdout.isatty()) + f"\nreport: {held.directory / 'report.md'}\n")
     if stopped:
-        _note(values, f"stopped; go on with: labd-eval run --resume {held.directory}")
+        note(values, f"stopped; go on with: labd-eval run --resume {held.directory}")
         return 128 + stopped
     return 0 if told["as_expected"] else 1
 
@@ -208,7 +210,7 @@ def _carry_out(held: run.Run, values: Values) -> int:
             raise KeyboardInterrupt
         caught.append(number)
         stop.set()
-        _note(values, "stopping: what is finished is kept; once more to hurry")
+        note(values, "stopping: what is finished is kept; once more to hurry")
 
     left = sum(not held.finished(order) for order in held.orders)
     done = 0
@@ -220,12 +222,12 @@ def _carry_out(held: run.Run, values: Values) -> int:
         word = result.verdict.verdict if result.verdict else result.problem
         mark = "" if result.expected else "  NOT EXPECTED" if result.verdict else ""
         why = f": {report.plain(result.verdict.reason)}" if result.verdict and not result.expected else ""
-        _note(values, f"[{done:>{len(str(left))}}/{left}] {result.order.identity}  {word}  "
+        note(values, f"[{done:>{len(str(left))}}/{left}] {result.order.identity}  {word}  "
                       f"{result.duration_s:.2f} s{mark}{why}")  # fmt: skip
 
     def on_quiet(running: list[tuple[Order, float]]) -> None:
         told = ", ".join(f"{order.identity} ({seconds:.0f} s)" for order, seconds in running)
-        _note(values, f"running: {told}")
+        note(values, f"running: {told}")
 
     before = {number: signal.signal(number, ask_to_stop) for number in _stop_signals()}
     try:
@@ -243,12 +245,6 @@ def _stop_signals() -> tuple[int, ...]:
     return (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if main else ()
 
 
-def _note(values: Values, text: str) -> None:
-    if not values.quiet:
-        sys.stderr.write(f"labd-eval: {text}\n")
-        sys.stderr.flush()
-
-
 # -- grade, report ----------------------------------------------------------------------------------------------
 
 
@@ -256,8 +252,8 @@ def do_grade(values: Values, words: Sequence[str]) -> int:
     """Grade stored bundles again."""
     directory = run.find(Path(values.out), values.run)
     with run.Run(directory, run.load(directory)) as held:
-        patterns = _names(values.scenario)
-        orders = [order for order in held.orders if held.finished(order) and _wanted(order, patterns)]
+        meant = selection.chosen(values.scenario, held.manifest["scenarios"])
+        orders = [order for order in held.orders if held.finished(order) and order.scenario in meant]
         if not orders:
             raise NotFound(f"{directory} has no finished trial of that kind", hint=f"labd-eval report {directory}")
         changed = [order.identity for order in orders if grading.grade(held.trials / order.identity)[1]]
@@ -269,10 +265,6 @@ def do_grade(values: Values, words: Sequence[str]) -> int:
             _answer(f"changed: {identity}\n")
         _answer(f"{len(orders)} bundles graded, {len(changed)} verdicts changed\n{report.table_text(told)}")
     return 0 if told["as_expected"] else 1
-
-
-def _wanted(order: Order, patterns: list[str]) -> bool:
-    return not patterns or any(fnmatch.fnmatchcase(order.scenario.lower(), p.lower()) for p in patterns)
 
 
 def do_report(values: Values, words: Sequence[str]) -> int:

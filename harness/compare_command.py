@@ -4,13 +4,12 @@ Ends with 1 when the numbers show that something got worse, with 0 when they don
 """
 
 import argparse
-import fnmatch
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import compare, files, report, run
+from harness import compare, files, report, run, selection
 from harness.report import model, rows, words
 from harness.stats import Rate
 
@@ -31,18 +30,17 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def do_compare(values: argparse.Namespace, words_: Sequence[str]) -> int:
     """Compare, and say it."""
-    patterns = [word.strip().lower() for entry in values.scenario for word in entry.split(",") if word.strip()]
-    first, second = (_report(run.find(Path(values.out), name), patterns) for name in (values.first, values.second))
+    places = (run.find(Path(values.out), name) for name in (values.first, values.second))
+    first, second = (_report(place, values.scenario) for place in places)
     told = compare.compare(first, second, changed=values.changed)
     sys.stdout.write(files.canonical(told).decode() if values.json else text(told))
     return 1 if told["regression"] else 0
 
 
-def _report(directory: Path, patterns: list[str]) -> dict[str, Any]:
+def _report(directory: Path, given: list[str]) -> dict[str, Any]:
     """The report of a run over the scenarios that fit, with the digests of the scenarios."""
     manifest = run.load(directory)
-    kept = {name: told for name, told in manifest["scenarios"].items()
-            if not patterns or any(fnmatch.fnmatchcase(name.lower(), one) for one in patterns)}  # fmt: skip
+    kept = {name: manifest["scenarios"][name] for name in selection.chosen(given, manifest["scenarios"])}
     told = model.project(manifest, [row for row in rows.read_all(directory, manifest) if row["scenario"] in kept])
     return told | {"scenarios": kept}
 

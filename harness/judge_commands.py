@@ -13,19 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from graders import judge_prompt, rubric
-from harness import agreement, calibration, files, grading, judging, report, run, scenario, surface
+from harness import agreement, calibration, files, grading, judging, report, run, scenario, selection, surface
 from harness.agreement import Confusion
 from harness.calibration import Compared
 from harness.scenario import fixtures_dir
+from harness.telling import note
 from labd.errors import NotFound, nearest
 
 Values = argparse.Namespace
-
-
-def _note(values: Values, text: str) -> None:
-    if not values.quiet:
-        sys.stderr.write(f"labd-eval: {text}\n")
-        sys.stderr.flush()
 
 
 def do_judge(values: Values, words: Sequence[str]) -> int:
@@ -33,8 +28,9 @@ def do_judge(values: Values, words: Sequence[str]) -> int:
     directory = run.find(Path(values.out), values.run)
     judge = judging.find(values.judge, values.judge_model)
     with run.Run(directory, run.load(directory)) as held:
-        chosen = [held.trials / order.identity for order in held.orders
-                  if held.finished(order) and _judged(held.trials / order.identity, values)]  # fmt: skip
+        meant = selection.chosen(values.scenario, held.manifest["scenarios"])
+        finished = [order for order in held.orders if order.scenario in meant and held.finished(order)]
+        chosen = [place for order in finished if _judged(place := held.trials / order.identity)]
         if not chosen:
             raise NotFound(f"{directory} has no finished trial for a judge", hint=f"labd-eval report {directory}")
         verdicts: dict[str, int] = {}
@@ -45,7 +41,7 @@ def do_judge(values: Values, words: Sequence[str]) -> int:
             verdict = grading.grade(place)[0]
             verdicts[verdict.verdict] = verdicts.get(verdict.verdict, 0) + 1
             why = f" ({problems[0]})" if problems else ""
-            _note(values, f"[{number}/{len(chosen)}] {place.name}  {verdict.verdict}: {verdict.reason}{why}")
+            note(values, f"[{number}/{len(chosen)}] {place.name}  {verdict.verdict}: {verdict.reason}{why}")
         told = report.write(directory)
     summary = {
         "judged": len(chosen) - failed,
@@ -62,15 +58,12 @@ def do_judge(values: Values, words: Sequence[str]) -> int:
     return 1 if failed or verdicts.get("judge_error") else 0
 
 
-def _judged(place: Path, values: Values) -> bool:
-    """Whether a judge has a say in a trial: its grader asks one, it came to an end, and it is one that was named."""
+def _judged(place: Path) -> bool:
+    """Whether a judge has a say in a finished trial: it is undamaged, and its grader asks one."""
     if grading.damage(place):
         return False
-    trial, frozen = files.read_json(place / "trial.json"), files.read_json(place / "scenario.json")
-    wanted = {name.lower() for entry in values.scenario for name in entry.split(",") if name}
-    grader = frozen.get("grader", {})
-    asked = trial["grader"] == "stated" and grader.get("judge", True)
-    return asked and (not wanted or str(trial["scenario"]).lower() in wanted)
+    grader = files.read_json(place / "scenario.json").get("grader", {})
+    return files.read_json(place / "trial.json")["grader"] == "stated" and bool(grader.get("judge", True))
 
 
 def do_calibrate(values: Values, words: Sequence[str]) -> int:
@@ -89,7 +82,7 @@ def do_calibrate(values: Values, words: Sequence[str]) -> int:
             place = calibration.bundle(session, known[session.scenario], reference, Path(under))
             if judge is not None:
                 judging.ask(place, judge, values.repeats)
-                _note(values, f"[{number}/{len(sessions)}] {session.id}")
+                note(values, f"[{number}/{len(sessions)}] {session.id}")
             compared.append(calibration.graded(session, place))
     told = summed_up(compared, judge.name if judge else None)
     sys.stdout.write(json.dumps(told, indent=2) + "\n" if values.json else _text(compared, told))

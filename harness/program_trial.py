@@ -164,9 +164,8 @@ def _cause(ended: execute.Ended, told: transcripts.Transcript | None, problem: s
     """What ended it: what we did to it first, then how its process ended, then what the product says of its own end."""
     if ended.ended_by == "time_limit" and told and told.ended.how == "provider_error" and not _model_spoke(told):
         # A product that asks a dead provider again and again until its time is up is no agent that failed.
-        return "provider_failed", f"the model had said nothing after {ended.duration_s:.1f} s: {told.ended.detail}"[
-            :300
-        ]
+        why = f"the model had said nothing after {ended.duration_s:.1f} s: {told.ended.detail}"
+        return "provider_failed", why[:300]
     if ended.ended_by != "exit":
         return ended.ended_by, f"after {ended.duration_s:.1f} s"
     how = f"exit {ended.code}" if ended.signal is None else f"ended by {ended.signal}"

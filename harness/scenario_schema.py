@@ -313,16 +313,27 @@ SCENARIO: Shape = {
 }
 
 
+class Findings:
+    """What is wrong with one file, gathered: call it with a key, a message and near matches."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[str] = []
+        self.near: list[str] = []
+
+    def __call__(self, key: str, message: str, near: list[str]) -> None:
+        meant = f"; did you mean {', '.join(near)}?" if near else ""
+        self.problems.append(f"{self.file}: {key or 'the file'}: {message}{meant}")
+        self.near.extend(near)
+
+    def done(self) -> None:
+        """Raises ScenarioError with every problem found, if there is one."""
+        if self.problems:
+            raise ScenarioError(self.problems, self.near)
+
+
 def check(data: dict[str, Any], file: str) -> None:
     """Check a whole scenario file. Raises ScenarioError with every problem found."""
-    problems: list[str] = []
-    near_all: list[str] = []
-
-    def report(key: str, message: str, near: list[str]) -> None:
-        meant = f"; did you mean {', '.join(near)}?" if near else ""
-        problems.append(f"{file}: {key or 'the file'}: {message}{meant}")
-        near_all.extend(near)
-
+    report = Findings(file)
     table(SCENARIO)(data, "", report)
-    if problems:
-        raise ScenarioError(problems, near_all)
+    report.done()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import subjects
 from harness.scenario_fill import data_dir, fill
-from harness.scenario_schema import Key, ScenarioError, Shape, each, is_a, one_of, table, table_of
+from harness.scenario_schema import Findings, Key, ScenarioError, Shape, each, is_a, one_of, table, table_of
 from labd.errors import NotFound, nearest
 
 if TYPE_CHECKING:
@@ -159,19 +159,11 @@ def read(path: Path) -> Subject:
 
 
 def _check(told: dict[str, Any], path: Path) -> None:
-    problems: list[str] = []
-    near_all: list[str] = []
-
-    def report(key: str, message: str, near: list[str]) -> None:
-        meant = f"; did you mean {', '.join(near)}?" if near else ""
-        problems.append(f"{path}: {key or 'the file'}: {message}{meant}")
-        near_all.extend(near)
-
+    report = Findings(str(path))
     table(SHAPE)(told, "", report)
     kinds = [info.name for info in iter_modules(subjects.__path__) if not info.name.startswith("_")]
     if "kind" in told and told["kind"] not in kinds:
         report("kind", f"there is no kind {told['kind']!r}", nearest(str(told["kind"]), kinds))
     if told.get("name") != path.parent.name:
         report("name", f"{told.get('name')!r} does not fit the folder {path.parent.name!r}", [])
-    if problems:
-        raise ScenarioError(problems, near_all)
+    report.done()

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from graders import route, shell_words
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle, BundleError
 from harness import grading
@@ -99,7 +100,8 @@ def _steps(bundle: Bundle, recorded: list[Invocation]) -> Iterator[Entry]:
     for call in bundle.calls:
         argv = [str(word) for word in call.get("argv") or ()]
         shell = argv[:1] == ["sh"] and len(argv) == 3
-        mine = _claim(recorded, _commands(argv[2]) if shell else [argv] * (call.get("tries") or 1))
+        told = _commands(argv[2], route.subject(bundle.trial)) if shell else [argv] * (call.get("tries") or 1)
+        mine = _claim(recorded, told)
         yield {
             "kind": "step", "t": call.get("t"), "text": cut(argv[2] if shell else shlex.join(argv), 1000),
             "code": call.get("code"), "signal": call.get("signal"), "seconds": _positive(call.get("spent_s")),
@@ -121,7 +123,7 @@ def _transcript(bundle: Bundle, recorded: list[Invocation]) -> Iterator[Entry]:
             yield entry | {"text": cut(str(one.get("text") or "")), "role": one.get("role")}
             continue
         command = one.get("command") or " ".join(map(str, one.get("argv") or ()))
-        mine = _claim(recorded, _commands(str(command)))
+        mine = _claim(recorded, _commands(str(command), route.subject(bundle.trial)))
         codes = [invocation.code for invocation in mine]
         yield entry | {
             "text": cut(str(command or json.dumps(one.get("input"), sort_keys=True)), 1000), "tool": one.get("tool"),
@@ -166,23 +168,9 @@ def _base(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def _commands(line: str) -> list[list[str]]:
-    """The simple commands of a shell line, as far as words can tell: cut at ; & and |."""
-    try:
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|\n")
-        lexer.whitespace = " \t\r"
-        lexer.whitespace_split = True
-        lexer.commenters = ""
-        words = list(lexer)
-    except ValueError:
-        return []
-    commands: list[list[str]] = [[]]
-    for word in words:
-        if word and set(word) <= set(";&|\n"):
-            commands.append([])
-        else:
-            commands[-1].append(word)
-    return commands
+def _commands(line: str, subject: str) -> list[list[str]]:
+    """The commands of the subject in a shell's text, those whose words are all told."""
+    return [list(one.words) for one in shell_words.commands(line, subject) if not one.holes]
 
 
 def _difference(before: bytes | None, after: bytes | None) -> str:

@@ -4,12 +4,14 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness import sandbox
+from harness.sandbox import Sandbox
 from harness.scenario import Scenario, Step
 
 DEADLINE_S = 20.0
@@ -65,6 +67,15 @@ def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.chmod(0o755)
     monkeypatch.setenv("LABD_EVAL_SUBJECT", str(path))
     return path
+
+
+@pytest.fixture
+def place(subject: Path) -> Iterator[Sandbox]:
+    """A sandbox of the scenario that adds a board."""
+    made = sandbox.create(make_scenario(ADD_PICO), str(subject))
+    yield made
+    made.stop()
+    made.close()
 
 
 def make_scenario(*lines: str | Step, identity: str = "T1", **fields: Any) -> Scenario:

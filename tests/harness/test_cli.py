@@ -237,3 +237,17 @@ def test_the_program_is_asked_once_for_one_build_within_a_run(
     monkeypatch.setattr(soundness, "key", lambda chosen: "another build")
     inside("run", "--resume", "latest")
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["grade", "latest"], ["judge", "latest", "--judge", "cat"], ["compare", "latest", "latest"]]
+)
+def test_a_scenario_is_chosen_the_same_way_by_every_command(
+    subject: Path, tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["-o", str(tmp_path)]
+    assert cli.main(["run", "-s", "C2", "-q", *out]) in (0, 1)
+    for given, code, said in (("C22", 4, "no scenario 'C22'"), (",", 2, "names no scenario")):
+        capsys.readouterr()
+        assert cli.main([*words, "-s", given, *out]) == code
+        assert said in capsys.readouterr().err

@@ -7,12 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness import agents, files, grading, isolation, sandbox
+from harness import agents, files, grading, isolation
 from harness.agents._program import Options
 from harness.bench import Bench
 from harness.sandbox import Sandbox, SandboxError
@@ -26,14 +25,6 @@ def _bwrap_works() -> bool:
 
 
 needs_bwrap = pytest.mark.skipif(not _bwrap_works(), reason="no bubblewrap that works here")
-
-
-@pytest.fixture
-def place(subject: Path) -> Iterator[Sandbox]:
-    made = sandbox.create(make_scenario(ADD_PICO), str(subject))
-    yield made
-    made.stop()
-    made.close()
 
 
 def enclosed(place: Sandbox, text: str) -> tuple[int | None, str]:

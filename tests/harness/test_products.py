@@ -1,29 +1,19 @@
 """The adapters of the four products, told without them: how each is started, what it is given, where its logs are."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness import agents, sandbox
+from harness import agents
 from harness.agents._product import SCRIPTED_KEY, asked_version
 from harness.agents._program import Options, Program
 from harness.sandbox import Sandbox
-from tests.harness.conftest import ADD_PICO, make_scenario
 
 NAMES = ("claude", "codex", "gemini", "opencode")
 URL = "http://127.0.0.1:9"
 
 each = pytest.mark.parametrize("name", NAMES)
-
-
-@pytest.fixture
-def place(subject: Path) -> Iterator[Sandbox]:
-    made = sandbox.create(make_scenario(ADD_PICO), str(subject))
-    yield made
-    made.stop()
-    made.close()
 
 
 def program(name: str) -> Program:

@@ -1,23 +1,12 @@
 """Programs as agents: started in the sandbox with their prompt, within the trial's time, with its variables."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from harness import sandbox
 from harness.bench import Bench, Interrupted
 from harness.sandbox import Sandbox
 from tests.harness.conftest import ADD_PICO, make_scenario
-
-
-@pytest.fixture
-def place(subject: Path) -> Iterator[Sandbox]:
-    made = sandbox.create(make_scenario(ADD_PICO), str(subject))
-    yield made
-    made.stop()
-    made.close()
 
 
 def test_a_program_gets_its_prompt_on_stdin_and_works_in_the_sandbox(place: Sandbox) -> None:

@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,6 @@ from harness.bench import Bench
 from harness.sandbox import Sandbox
 from harness.scenario import Step
 from tests.harness.conftest import ADD_PICO, alive, make_scenario, wait_until
-
-
-@pytest.fixture
-def place(subject: Path) -> Iterator[Sandbox]:
-    made = sandbox.create(make_scenario(ADD_PICO), str(subject))
-    yield made
-    made.stop()
-    made.close()
 
 
 def run(place: Sandbox, *argv: str) -> execute.Ended:

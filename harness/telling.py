@@ -1,0 +1,11 @@
+"""Notes and progress beside a command's answer: on stderr, a line each, none under --quiet."""
+
+import argparse
+import sys
+
+
+def note(values: argparse.Namespace, text: str) -> None:
+    """Say it now."""
+    if not values.quiet:
+        sys.stderr.write(f"labd-eval: {text}\n")
+        sys.stderr.flush()
