@@ -210,8 +210,8 @@ class _Wait:
 
     def _events_from(self, back: int) -> Iterable[Event]:
         """The events from the offset `back` on; at the live edge the newest few will do, and cost little."""
-        newest = self.reader.newest_events(_RECENT)
-        at_the_edge = bool(newest) and (newest[0].number == 1 or newest[0].rx <= self.start)
+        newest = list(self.reader.events(after=max(0, self.reader.event_count - _RECENT)))
+        at_the_edge = len(newest) < _RECENT or newest[0].rx <= self.start
         return newest if at_the_edge else self.reader.events(back)
 
     def _sent(self, event: Event) -> bool:

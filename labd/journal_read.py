@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 #: A line's `raw` is cut to this; its `length` tells the real size.
 LINE_MAX = 1 << 16
 _EVENT_MAX = 1 << 21
-_NEWEST_BYTES = 1 << 13
 
 
 class Line:
@@ -191,23 +190,6 @@ class Reader:
     def event_count(self) -> int:
         """The number of the newest event. Looks at the disk again."""
         return self._events().end_line
-
-    def newest_events(self, count: int) -> list[Event]:
-        """The last `count` events, oldest first; fewer where they are long. Looks at the disk again.
-
-        Without clocks of their own where the event does not tell them (0): finding those costs more than the rest.
-        """
-        stream = self._events()
-        begin = max(stream.first, stream.end - _NEWEST_BYTES)
-        block = b"".join([data for _, data in _chunks(stream, begin, stream.end)])
-        whole = block[: block.rfind(b"\n") + 1]
-        lines = whole.split(b"\n")[:-1]
-        if begin > stream.first or stream.first_continued:
-            lines = lines[1:]  # the first is cut
-        last = stream.end_line
-        chosen = lines[-count:] if count > 0 else []
-        return [_event(Line(last - len(chosen) + n, 0, raw, len(raw), 0, 0, False, False))
-                for n, raw in enumerate(chosen, 1)]  # fmt: skip
 
     def seams(self, start: int) -> list[Seam]:
         """Where what was received was interrupted, from the offset `start` on. Looks at the disk again on each call."""
