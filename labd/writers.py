@@ -88,6 +88,7 @@ class Writers:
         channel = self._captured(key)
         self.leases.admit(key, who, lease)
         rx, seq = channel.position(interface)
+        channel.check_open(interface)  # what can't be sent has no echo, and whoever looks for one would look in vain
         self.on_send(key, rx, data)
 
         def may_go_on() -> None:

@@ -185,6 +185,10 @@ class SerialChannel:
         """Every line, as plain data; may be called from any thread."""
         return [line.status() for line in list(self._lines.values())]
 
+    def check_open(self, name: str) -> None:
+        """Raises Unreachable where a send would: the port is down, or there is no such line."""
+        transmit.open_port(self._line(name))
+
     def devices(self) -> dict[str, str]:
         """Every line's device by its name; may be called from any thread."""
         return {line.name: str(line.config["device"]) for line in list(self._lines.values())}

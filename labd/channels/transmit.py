@@ -80,7 +80,7 @@ async def send(
     """
     begin = time.monotonic()
     deadline = trio.current_time() + timeout_s
-    port = _open_port(line)
+    port = open_port(line)
     try:
         with trio.fail_at(deadline):
             await line.sending.acquire()
@@ -88,7 +88,7 @@ async def send(
         raise TimedOut(f"{line.label}: another send held the line for {timeout_s:g} s; nothing was sent") from None
     try:
         if line.port is not port:
-            port = _open_port(line)
+            port = open_port(line)
         record = _Record(line, len(data), who, typed=typed)
         pieces = _pieces(data, pace_ms / 1000, line_pace_ms / 1000)
         await _write_all(line, port, data, record, pieces, may_go_on, deadline, timeout_s)
@@ -103,7 +103,8 @@ async def send(
     }
 
 
-def _open_port(line: "Line") -> "Port":
+def open_port(line: "Line") -> "Port":
+    """The line's port. Raises Unreachable while it is down."""
     if line.port is None:
         raise Unreachable(f"{line.label}: the port is down ({line.why}); nothing was sent",
                           hint=f"labd serial show {line.label.partition('.')[0]}")  # fmt: skip

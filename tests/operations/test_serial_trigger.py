@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from typing import Any
 
+from tests.channels.rig import Board
 from tests.conftest import LAB_OF_ONE, BenchInAFolder, until
 
 
@@ -100,3 +103,36 @@ def test_what_can_not_be_armed_is_told_at_once(board: BenchInAFolder):
     board("serial", "trigger", "rm", check=2)
     board("serial", "trigger", "rm", "t9", check=4)
     assert b"add, list, rm" in board("serial", "trigger", check=2).stderr
+
+
+def test_what_could_not_be_sent_is_no_echo_that_it_waits_for(labd: BenchInAFolder):
+    """Sends that a port that is down refused must not use up what is looked for once it is back."""
+    board = Board(labd.root / "adapter")
+    try:
+        labd.lab.write_text(
+            f'[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "{board.path}"\n', encoding="utf-8"
+        )
+        labd("serial", "watch", "dut")
+        labd("serial", "trigger", "add", "dut", "MARK-[0-9]", "fired", "--always")
+        board.unplug()
+        until("the loss", lambda: labd.json("serial", "show", "dut")[0]["state"] == "lost")
+        for number in range(6):
+            labd("serial", "send", "dut", f"refused {number}", check=7)
+        board.replug()
+        until("its return", lambda: labd.json("serial", "show", "dut")[0]["state"] == "open")
+        labd("serial", "send", "dut", "say MARK-7 to me")
+        got = bytearray()
+        until("what was typed", lambda: hear(board, got) == b"say MARK-7 to me\r")
+        board.say(b"say MARK-7 to me\r\nit says MARK-8\r\n")
+        until("the answer", lambda: labd.json("serial", "trigger", "list")[0]["fired"])
+        [row] = labd.json("serial", "trigger", "list")
+        assert (row["fired"], row["last"]["text"]) == (1, "MARK-8")
+    finally:
+        board.close()
+
+
+def hear(board: Board, got: bytearray) -> bytes:
+    """All that came so far."""
+    with contextlib.suppress(BlockingIOError):
+        got += os.read(board.master, 4096)
+    return bytes(got)
