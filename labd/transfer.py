@@ -1,7 +1,8 @@
 """A file transfer program (lrzsz) on a captured line: its output is sent, what the board answers is its input.
 
-For `serial xfer`, in its handler's thread, inside the daemon. Bytes are carried exactly and held back nowhere: the
-board's are in the journal, ours in a pipe. The program is started by the shim; nothing here knows a protocol.
+For `serial xfer`, in its handler's thread, inside the daemon. Bytes are carried exactly and held back nowhere, but at
+the end of receiving by ZMODEM (`labd.transfer_end`): the board's are in the journal, ours in a pipe. The program is
+started by the shim; nothing here knows a protocol.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.console_io import Console
+    from labd.transfer_end import Ending
 
 #: How long the console is held without a sign of life, and how often that is renewed (seconds).
 TTL_S = 60.0
@@ -63,16 +65,18 @@ def argv_of(path: str, send: bool, protocol: str, files: list[str], *, flow: str
     return [*argv, "--", *files] if files else argv
 
 
-def run(call: Call, board: Console, argv: list[str], *, cwd: str, size: int | None) -> dict[str, Any]:
+def run(
+    call: Call, board: Console, argv: list[str], *, cwd: str, size: int | None, ending: Ending | None = None
+) -> dict[str, Any]:
     """Carry bytes until the program, run in `cwd`, ends: `bytes` and `seconds`. `size` is that of the files that are
-    sent, None where they are received.
+    sent, None where they are received; `ending` knows what not to send any more.
 
     Raises PassedOn with the program's exit code and last words, Unreachable when the port goes, Busy when somebody
     takes the console over; then both sides are told to stop.
     """
     token = call.hop(_token)
     process = shim.start_transfer(argv, cwd, call.env)
-    pump = _Pump(call, board, process, size)
+    pump = _Pump(call, board, process, size, ending)
     try:
         pump.run()
     except BaseException:
@@ -89,7 +93,9 @@ def run(call: Call, board: Console, argv: list[str], *, cwd: str, size: int | No
     if code:
         last = pump.last_words()
         raise PassedOn(f"{os.path.basename(argv[0])} ended with {code}" + (f": {last}" if last else ""),
-                       code if code > 0 else 128 - code)  # fmt: skip
+                       code if code > 0 else 128 - code,
+                       hint=f"labd serial send {board.target} -i {board.line['name']} --key ctrl-c  "
+                       "# where the board's shell is left with half a line")  # fmt: skip
     done = {"bytes": pump.carried, "seconds": round(time.monotonic() - pump.began, 3)}
     return done | ({"size": size} if size is not None else {})
 
@@ -113,11 +119,12 @@ async def _cancel(call: Call, board: Console) -> None:
 
 
 class _Pump:
-    def __init__(self, call: Call, board: Console, process: Any, size: int | None) -> None:
+    def __init__(self, call: Call, board: Console, process: Any, size: int | None, ending: Ending | None) -> None:
         self.call = call
         self.board = board
         self.process = process
         self.size = size
+        self.ending = ending
         self.began = self.told_at = self.renewed_at = time.monotonic()
         self.sent = self.received = 0
         self.words = b""
@@ -138,6 +145,8 @@ class _Pump:
         seen = self.call.bench.growth.count(self.board.reader.directory)
         while self._out_open:
             self._take()
+            if self.ending is not None:
+                self._send(self.ending.due(time.monotonic()))
             self._feed()
             self._drain()
             self._keep_up()
@@ -177,6 +186,8 @@ class _Pump:
         if room > 0:
             for at, data in board.reader.chunks(board.cursor, board.cursor + room):
                 self._held += data
+                if self.ending is not None:
+                    self.ending.hears(data)
                 self.received += len(data)
                 board.cursor = at + len(data)
 
@@ -205,6 +216,9 @@ class _Pump:
         except BlockingIOError:
             return
         self._out_open = bool(data)
+        self._send(data if self.ending is None else self.ending.says(data, time.monotonic()))
+
+    def _send(self, data: bytes) -> None:
         if data:
             self.board.send(data, timeout_s=60.0)
             self.sent += len(data)

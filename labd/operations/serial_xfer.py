@@ -21,6 +21,7 @@ PROTOCOLS = {"x": "XMODEM", "y": "YMODEM", "z": "ZMODEM"}
 def xfer(call: Call, args: Args) -> dict[str, Any]:
     """Run the transfer program on the line; the answer says how much went over."""
     from labd import transfer
+    from labd.transfer_end import Ending
 
     lab, target, line = console(call, args)
     send = args.direction == "send"
@@ -37,7 +38,8 @@ def xfer(call: Call, args: Args) -> dict[str, Any]:
         def carry(cwd: str) -> dict[str, Any]:
             if args.start is not None:
                 board.send(args.start.encode("utf-8", "surrogateescape") + line["eol"].encode())
-            return transfer.run(call, board, argv, cwd=cwd, size=size)
+            ending = None if send or args.protocol != "z" else Ending()
+            return transfer.run(call, board, argv, cwd=cwd, size=size, ending=ending)
 
         files, done = (paths, carry(directory)) if send else _received(call, directory, carry)
     return {"target": target, "interface": line["name"], "direction": args.direction, "protocol": args.protocol,
