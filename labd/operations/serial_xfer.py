@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from labd.call import Call
+    from labd.console_io import Console
     from labd.operations.model import Args
 
+#: What a board says when a transfer is started begins within the first, ends with a pause of the second, and is not
+#: waited for beyond the third (seconds).
+WORDS_BEGIN_S, WORDS_QUIET_S, WORDS_MOST_S = 1.0, 0.3, 5.0
 PROTOCOLS = {"x": "XMODEM", "y": "YMODEM", "z": "ZMODEM"}
 
 
@@ -38,12 +42,25 @@ def xfer(call: Call, args: Args) -> dict[str, Any]:
         def carry(cwd: str) -> dict[str, Any]:
             if args.start is not None:
                 board.send(args.start.encode("utf-8", "surrogateescape") + line["eol"].encode())
+                if not send and args.protocol in "xy":
+                    _let_speak(board)
             ending = None if send or args.protocol != "z" else Ending()
             return transfer.run(call, board, argv, cwd=cwd, size=size, ending=ending)
 
         files, done = (paths, carry(directory)) if send else _received(call, directory, carry)
     return {"target": target, "interface": line["name"], "direction": args.direction, "protocol": args.protocol,
             "files": files, **done}  # fmt: skip
+
+
+def _let_speak(board: Console) -> None:
+    """Read on until the board has said that it is ready: who sends by X- or YMODEM then waits to be asked, and a
+    receiver that takes its words for a broken block asks for the wrong kind of blocks."""
+    import time
+
+    give_up = time.monotonic() + WORDS_MOST_S
+    quiet_s = WORDS_BEGIN_S
+    while (now := time.monotonic()) < give_up and board.read(min(give_up, now + quiet_s)):
+        quiet_s = WORDS_QUIET_S
 
 
 def _received(call: Call, directory: str, carry: Callable[[str], dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
