@@ -118,9 +118,16 @@ def traps(bundle: Bundle) -> list[Check]:
     found = []
     for trap in bundle.scenario.get("traps", ()):
         name = (CENTRAL if trap.get("central") else "trap: ") + trap["text"]
-        if trap.get("when") is None or bundle.record is None:
-            found.append(Check(name, None, "for a judge to say" if bundle.record is not None else "no argv record"))
+        if bundle.record is None:
+            found.append(Check(name, None, "no argv record"))
         else:
-            walked = when.compile_when(trap["when"])(route.subject_invocations(bundle))
-            found.append(Check(name, not walked, "walked into" if walked else ""))
+            found.append(trapped(name, trap, route.subject_invocations(bundle)))
     return found
+
+
+def trapped(name: str, trap: Mapping[str, Any], lines: Sequence[when.Record]) -> Check:
+    """Whether these commands walked into a trap; None where only a judge can say."""
+    if trap.get("when") is None:
+        return Check(name, None, "for a judge to say")
+    walked = when.compile_when(trap["when"])(lines)
+    return Check(name, not walked, "walked into" if walked else "")

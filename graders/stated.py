@@ -157,11 +157,7 @@ def traps(bundle: Bundle, answer: Answer) -> list[Check]:
     found = []
     for trap in bundle.scenario.get("traps", ()):
         name = (said_and_done.CENTRAL if trap.get("central") else "trap: ") + trap["text"]
-        if trap.get("when") is None:
-            found.append(Check(name, None, "for a judge to say"))
-        else:
-            walked = when.compile_when(trap["when"])(answer.lines)
-            found.append(Check(name, not walked, "walked into" if walked else ""))
+        found.append(said_and_done.trapped(name, trap, answer.lines))
     return found
 
 
