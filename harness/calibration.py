@@ -4,7 +4,6 @@ A session is an answer (and, where it matters, commands that were run) with a pe
 the live command reference in it, and is graded by the very graders that runs are graded by.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,10 +50,7 @@ def load(path: Path) -> list[Session]:
     places = sorted(path.glob("*.toml")) if path.is_dir() else [path]
     found: list[Session] = []
     for place in places:
-        try:
-            entries = tomllib.loads(place.read_text()).get("session", [])
-        except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
-            raise LabdError(f"{place}: {error}") from error
+        entries = files.read_toml(place).get("session", [])
         found += [_session(place, number, entry) for number, entry in enumerate(entries, 1)]
     if not found:
         raise LabdError(f"{path}: there is no [[session]]", hint="docs/exam.md tells what one holds")

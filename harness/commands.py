@@ -146,7 +146,10 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     if values.all and values.agent:
         raise Usage("--all and --agent say different things", hint="labd-eval run --help")
     cast = agents.select(["all"] if values.all else _names(values.agent) or ["reference"])
-    chosen = [one for one in _choose(values) if any(agent.plays(one) for agent in cast)]
+    meant = _choose(values)
+    if not meant:
+        raise Usage(f"none of these scenarios is in the lane {values.lane!r}", hint="labd-eval list")
+    chosen = [one for one in meant if any(agent.plays(one) for agent in cast)]
     if not chosen:
         names = ", ".join(agent.name for agent in cast)
         raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")
@@ -271,6 +274,8 @@ def do_report(values: Values, words: Sequence[str]) -> int:
     """Show, and write again, the report of a run."""
     directory = run.find(Path(values.out), values.run)
     told = report.write(directory)
+    if values.json and values.format not in ("table", "json"):
+        raise Usage(f"--json and --format {values.format} say different things", hint="labd-eval report --help")
     form = "json" if values.json else values.format
     _answer(report.text(directory, told, form, color=sys.stdout.isatty()))
     return 0

@@ -5,9 +5,12 @@ import json
 import os
 import stat
 import tempfile
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from labd.errors import LabdError
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -52,6 +55,18 @@ def plain_bytes(path: Path) -> bytes | None:
         return None
     with os.fdopen(fd, "rb") as file:
         return file.read()
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The data of a TOML file that somebody named. Raises LabdError if it can't be read or is none."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise LabdError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise LabdError(f"{path}: no text: byte {error.start} is no UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise LabdError(f"{path}: {error}") from error
 
 
 def digest(data: bytes) -> str:

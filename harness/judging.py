@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,10 +79,10 @@ def _command(argv: list[str], prompt: str, limit_s: float) -> Said:
 
 def _scripted(path: Path) -> Callable[[str], Said]:
     """Answers from a file: `[[answer]]` with `match` (a pattern on the question) and `text`; the first that fits."""
+    entries = files.read_toml(path).get("answer", [])
     try:
-        entries = tomllib.loads(path.read_text()).get("answer", [])
         known = [(re.compile(entry["match"]), str(entry["text"])) for entry in entries]
-    except (OSError, UnicodeError, tomllib.TOMLDecodeError, re.error, KeyError, TypeError) as error:
+    except (re.error, KeyError, TypeError) as error:
         raise LabdError(f"{path}: no script of a judge: {error}") from error
 
     def answer(prompt: str) -> Said:

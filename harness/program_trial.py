@@ -37,7 +37,7 @@ def play(bench: Bench, program: Program, options: Options) -> Played:
     """Its part of the trial. Raises Interrupted, SandboxError, ScriptError and OSError."""
     version = agents.version_of(program)
     if version is None:
-        return _missing(program, f"{program.needs.program} is not on PATH")
+        return _missing(program, f"{program.needs.program} is no program that can be run")
     place = bench.sandbox
     isolation.check(place, options.isolation)
     guides = conditions.guides_for(options.condition, bench.scenario.subject)

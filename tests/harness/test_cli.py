@@ -251,3 +251,24 @@ def test_a_scenario_is_chosen_the_same_way_by_every_command(
         capsys.readouterr()
         assert cli.main([*words, "-s", given, *out]) == code
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["calibrate", "{}"], ["calibrate", "--judge", "scripted:{}"]])
+def test_a_file_that_is_none_is_told_alike(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xf4\xff")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("a = [")
+    for path, said in ((tmp_path / "no.toml", "No such file"), (binary, "no text"), (broken, "Invalid value")):
+        assert cli.main([word.format(path) for word in words]) == 1
+        told = capsys.readouterr().err
+        assert said in told and path.name in told and "Errno" not in told
+
+
+def test_what_contradicts_itself_is_refused(subject: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--lane", "stated", "-s", "C1", "-o", str(tmp_path)]) == 2
+    assert "in the lane 'stated'" in capsys.readouterr().err
+    assert cli.main(["run", "-s", "C2", "-q", "-o", str(tmp_path)]) in (0, 1)
+    assert cli.main(["report", "latest", "--json", "--format", "html", "-o", str(tmp_path)]) == 2
