@@ -15,8 +15,10 @@ from labd import paths, shim
 from labd.boards import Boards
 from labd.capture_link import CaptureLink
 from labd.channels.serial import SerialChannel
+from labd.chronicle import Chronicle
 from labd.errors import LabdError, NotFound, Unreachable
 from labd.growth import Growth
+from labd.hookrun import Hooks
 from labd.policy import SIMULATED, in_force, permits
 from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
@@ -62,6 +64,8 @@ class Bench:
         self.leaving = False
         """Whether the daemon ends only to be followed by another one."""
         self.growth = Growth()
+        self.chronicle = Chronicle(self.state, log)
+        self.hooks = Hooks(self.chronicle)
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))
@@ -212,6 +216,7 @@ class Bench:
         if not leave:
             await self.boards.stop_all()
             await self.capture.quit()
+        await trio.to_thread.run_sync(self.chronicle.close)
 
     async def adopt(self) -> None:
         """Take up what an earlier daemon left with the capture process. Before anybody is served."""

@@ -259,6 +259,87 @@ def run_attached(argv: list[str], call: Call) -> int:
     return code if code >= 0 else 128 - code
 
 
+class Ended:
+    """How a hook ended: `code` (128 + N after signal N; None when its time was up), what it wrote to stdout and stderr
+    (each at most `OUTPUT_BYTES`), and how long it ran, in ms."""
+
+    __slots__ = ("argv", "code", "err", "ms", "out")
+
+    def __init__(self, argv: list[str], code: int | None, out: bytes, err: bytes, ms: float) -> None:
+        self.argv = argv
+        self.code = code
+        self.out = out
+        self.err = err
+        self.ms = ms
+
+
+#: Bytes of each output stream of a hook that are kept.
+OUTPUT_BYTES = 1 << 20
+
+#: Seconds between asking the processes of a hook to end and ending them.
+GRACE_SECONDS = 1.0
+
+
+def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float, stdin: bytes = b"") -> Ended:
+    """Run a command of the lab in a process group of its own, to its end or `timeout_s`; then the group is killed.
+
+    Its output goes to files, so that a child which it leaves behind can't hold us up. Blocks: call it in a thread.
+    Raises Unreachable when it can't be started.
+    """
+    import subprocess
+    import tempfile
+    import threading
+    import time
+
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin)
+        given.seek(0)
+        started = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                argv, stdin=given, stdout=out, stderr=err, cwd=cwd, env=env, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor looks at every hook") from None
+        late = threading.Event()
+        timer = threading.Timer(timeout_s, _end_group, (process.pid, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            code = process.wait()
+        finally:
+            timer.cancel()
+        ms = (time.monotonic() - started) * 1000
+        heads = [(file.seek(0), file.read(OUTPUT_BYTES))[1] for file in (out, err)]
+    exit_code = None if late.is_set() else code if code >= 0 else 128 - code
+    return Ended(argv, exit_code, heads[0], heads[1], ms)
+
+
+def _end_group(group: int, late: Any) -> None:
+    """End every process of a group whose time is up: asked first, killed `GRACE_SECONDS` later."""
+    import signal
+    import time
+
+    late.set()
+    for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, 0.0)):
+        try:
+            os.killpg(group, number)
+        except (ProcessLookupError, PermissionError):  # macOS says EPERM of a group of zombies
+            return
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and _group_lives(group):
+            time.sleep(0.02)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
 def run_captured(argv: list[str], timeout_s: float, env: dict[str, str] | None = None) -> tuple[int | None, bytes]:
     """Run a short, harmless query (`ps`, `lsof`, `adb devices`) and return (exit code, stdout), at most 1 MiB of it.
 

@@ -1,0 +1,148 @@
+"""Running the hooks of a target: found, run without a shell, one at a time a target, bounded, recorded.
+
+Used by the channels whose work commands of the operator's do (`power`, `hid`). Blocks: it runs in the worker thread of
+the call that asked. A hook that has begun goes on to its end or its time limit when the caller goes away: half a power
+cycle would leave a board off.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from labd import helpers, paths, shim
+from labd.errors import Busy, LabdError, PassedOn, TimedOut
+from labd.lab import hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from labd.chronicle import Chronicle
+
+#: Seconds that a hook may take where the lab does not say.
+TIMEOUT_SECONDS = 60.0
+
+#: Characters of a hook's output that its record and an error keep.
+SAID_MAX = 2000
+
+
+def argv_of(command: str, env: Mapping[str, str], folder: str, extra: Sequence[str] = ()) -> list[str]:
+    """The argv of a hook: words as sh would split them, a leading `~` expanded, a bundled helper's name resolved.
+
+    A relative program path with a slash counts from `folder`, the lab file's directory. Raises LabdError for what is no
+    command without a shell.
+    """
+    try:
+        taken = hooks.take_apart(command)
+    except ValueError as error:
+        raise LabdError(f"the hook {command!r} can't be run: {error}") from None
+    if taken.shell:
+        raise LabdError(f"the hook {command!r} needs a shell for {taken.shell}", hint=hooks.with_shell(command))
+    program, *rest = taken.words
+    rest = [paths.expand(word, env, folder) if word == "~" or word.startswith("~/") else word for word in rest]
+    if program in helpers.bundled():
+        return [*helpers.command(program), *rest, *extra]
+    if "/" in program or program.startswith("~"):
+        program = paths.expand(program, env, folder)
+    return [program, *rest, *extra]
+
+
+class Hooks:
+    """The one that runs hooks, for one daemon."""
+
+    def __init__(self, chronicle: Chronicle) -> None:
+        self.chronicle = chronicle
+        self.environment: Callable[[str, str], Mapping[str, str]] = lambda lab_path, target: {}
+        """What else a hook's environment holds, for a lab and target (the sockets of a virtual board)."""
+        self._making = Lock()
+        self._turns: dict[tuple[str, str], _Turn] = {}
+
+    def run(self, call: Any, target: str, channel: str, action: str, command: str, who: Mapping[str, Any], *,
+            extra: Sequence[str] = (), timeout_s: float | None = None, stdin: bytes = b"") -> shim.Ended:  # fmt: skip
+        """Run `command` (and `extra` words) for `action` on a channel of a target, asked by `who`; what it did.
+
+        Raises TimedOut when it was killed at its limit, PassedOn with its own exit code when it failed, Busy when
+        another hook of this target did not end in time, Unreachable when it can't be started.
+        """
+        limit = TIMEOUT_SECONDS if timeout_s is None else timeout_s
+        folder = os.path.dirname(call.lab_path)
+        env = self._env(call, target)
+        argv = argv_of(command, env, folder, extra)
+        shown = " ".join([command, *extra])
+        with self._turn(call.lab_path, target, f"{channel} {action}", limit):
+            try:
+                ended = shim.run_hook(argv, cwd=folder, env=env, timeout_s=limit, stdin=stdin)
+            except LabdError as error:
+                self._tell(call, target, channel, action, shown, who=who, code=None, error=error.message)
+                raise
+            said = {"code": ended.code, "ms": round(ended.ms, 1), "out": _head(ended.out), "err": _head(ended.err)}
+            self._tell(call, target, channel, action, shown, who=who, **said)
+        if ended.code is None:
+            raise TimedOut(
+                f"{target}: the {channel} hook for {action} did not end within {limit:g} s; it was killed with its "
+                f"children: {command}{_because(ended)}",
+                hint=f"labd {channel} set -t {target} --timeout-s SECONDS" if channel == "power" else None,
+            )
+        if ended.code:
+            raise PassedOn(
+                f"{target}: the {channel} hook for {action} failed with exit code {ended.code}: {command}"
+                f"{_because(ended)}",
+                ended.code,
+            )
+        return ended
+
+    def _env(self, call: Any, target: str) -> dict[str, str]:
+        """The daemon's environment (which may hold a helper's password), the caller's over it, and where it runs."""
+        env = {**os.environ, **call.env, "LABD_TARGET": target, "LABD_LAB": call.lab_path}
+        env |= self.environment(call.lab_path, target)
+        env.pop("LABD_ARGV_LOG", None)
+        return env
+
+    def _turn(self, lab_path: str, target: str, what: str, seconds: float) -> _Turn:
+        key = (os.path.realpath(lab_path), target)
+        with self._making:
+            turn = self._turns.setdefault(key, _Turn(target))
+        turn.take(what, seconds)
+        return turn
+
+    def _tell(self, call: Any, target: str, channel: str, action: str, command: str, **fields: Any) -> None:
+        from labd.lab.redact import redact
+
+        said = {key: redact(value) if isinstance(value, str) else value for key, value in fields.items()}
+        self.chronicle.tell(call.lab_path, target, channel, "hook", action=action, command=redact(command), **said)
+
+
+class _Turn:
+    """One hook at a time: `take` waits for it, leaving the `with` block gives it on."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.lock = Lock()
+        self.holder = ""
+        self.since = 0.0
+
+    def take(self, what: str, seconds: float) -> None:
+        """Raises Busy, naming what holds it, after `seconds`."""
+        if not self.lock.acquire(timeout=seconds):
+            for_s = time.monotonic() - self.since
+            raise Busy(f"{self.target}: {self.holder} has been running for {for_s:.0f} s; nothing was done")
+        self.holder, self.since = what, time.monotonic()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        self.lock.release()
+
+
+def _head(data: bytes) -> str:
+    return data[:SAID_MAX].decode("utf-8", "replace")
+
+
+def _because(ended: shim.Ended) -> str:
+    """The last line that a hook wrote, which is most often why it failed."""
+    said = (ended.err.strip() or ended.out.strip()).decode("utf-8", "replace")
+    last = said.splitlines()[-1].strip() if said else ""
+    return f": {last[:300]}" if last else ""
