@@ -65,7 +65,7 @@ class Bench:
         """Whether the daemon ends only to be followed by another one."""
         self.growth = Growth()
         self.chronicle = Chronicle(self.state, log)
-        self.hooks = Hooks(self.chronicle)
+        self.hooks = Hooks(self.chronicle, os.path.join(runtime, "helpers"))
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))

@@ -12,7 +12,7 @@ import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from labd import helpers, paths, shim
+from labd import helpers, hookwords, paths, shim
 from labd.errors import Busy, LabdError, PassedOn, TimedOut
 from labd.lab import hooks
 
@@ -31,8 +31,8 @@ SAID_MAX = 2000
 def argv_of(command: str, env: Mapping[str, str], folder: str, extra: Sequence[str] = ()) -> list[str]:
     """The argv of a hook: words as sh would split them, a leading `~` expanded, a bundled helper's name resolved.
 
-    A relative program path with a slash counts from `folder`, the lab file's directory. Raises LabdError for what is no
-    command without a shell.
+    Also behind `sudo` and `env`: sudo would look for it in a PATH of its own. A relative program path with a slash
+    counts from `folder`, the lab file's directory. Raises LabdError for what is no command without a shell.
     """
     try:
         taken = hooks.take_apart(command)
@@ -40,24 +40,26 @@ def argv_of(command: str, env: Mapping[str, str], folder: str, extra: Sequence[s
         raise LabdError(f"the hook {command!r} can't be run: {error}") from None
     if taken.shell:
         raise LabdError(f"the hook {command!r} needs a shell for {taken.shell}", hint=hooks.with_shell(command))
-    program, *rest = taken.words
-    rest = [paths.expand(word, env, folder) if word == "~" or word.startswith("~/") else word for word in rest]
-    if program in helpers.bundled():
-        return [*helpers.command(program), *rest, *extra]
-    if "/" in program or program.startswith("~"):
-        program = paths.expand(program, env, folder)
-    return [program, *rest, *extra]
+    words = [paths.expand(word, env, folder) if word == "~" or word.startswith("~/") else word for word in taken.words]
+    if "/" in words[0]:
+        words[0] = paths.expand(words[0], env, folder)
+    at = hookwords.programs(words)[-1]
+    if helpers.has(words[at]):
+        words[at : at + 1] = helpers.command(words[at])
+    return [*words, *extra]
 
 
 class Hooks:
-    """The one that runs hooks, for one daemon."""
+    """The one that runs hooks, for one daemon. `folder` is where helpers are put as programs, for hooks' shells."""
 
-    def __init__(self, chronicle: Chronicle) -> None:
+    def __init__(self, chronicle: Chronicle, folder: str) -> None:
         self.chronicle = chronicle
+        self.folder = folder
         self.environment: Callable[[str, str], Mapping[str, str]] = lambda lab_path, target: {}
         """What else a hook's environment holds, for a lab and target (the sockets of a virtual board)."""
         self._making = Lock()
         self._turns: dict[tuple[str, str], _Turn] = {}
+        self._placed = False
 
     def run(self, call: Any, target: str, channel: str, action: str, command: str, who: Mapping[str, Any], *,
             extra: Sequence[str] = (), timeout_s: float | None = None, stdin: bytes = b"") -> shim.Ended:  # fmt: skip
@@ -71,9 +73,13 @@ class Hooks:
         env = self._env(call, target)
         argv = argv_of(command, env, folder, extra)
         shown = " ".join([command, *extra])
+
+        def told() -> None:
+            call.note(f"{target}: the {channel} hook for {action} is running; it may take {limit:g} s")
+
         with self._turn(call.lab_path, target, f"{channel} {action}", limit):
             try:
-                ended = shim.run_hook(argv, cwd=folder, env=env, timeout_s=limit, stdin=stdin)
+                ended = shim.run_hook(argv, cwd=folder, env=env, timeout_s=limit, stdin=stdin, on_wait=told)
             except LabdError as error:
                 self._tell(call, target, channel, action, shown, who=who, code=None, error=error.message)
                 raise
@@ -98,7 +104,18 @@ class Hooks:
         env = {**os.environ, **call.env, "LABD_TARGET": target, "LABD_LAB": call.lab_path}
         env |= self.environment(call.lab_path, target)
         env.pop("LABD_ARGV_LOG", None)
+        env["PATH"] = os.pathsep.join([self._helpers(), env.get("PATH") or os.defpath])
         return env
+
+    def _helpers(self) -> str:
+        """The folder in which every helper is a program, made once a daemon."""
+        if not self._placed:
+            self._placed = True
+            try:
+                helpers.place(self.folder)
+            except OSError as error:
+                self.chronicle.log(f"{self.folder}: {error.strerror}: hooks' shells can't call helpers by name")
+        return self.folder
 
     def _turn(self, lab_path: str, target: str, what: str, seconds: float) -> _Turn:
         key = (os.path.realpath(lab_path), target)

@@ -1,6 +1,7 @@
-"""What program a hook really starts: understands `~`, `VAR=value`, `env`, `sudo`, `sh -c`. Pure but for PATH lookups.
+"""What program a hook really starts: understands `~`, `env`, `sudo`, `timeout` and their like, and `sh -c`.
 
-Hooks run without a shell; this is for telling, before one is needed, whether it can work. Runs nothing.
+Hooks run without a shell; this is for telling, before one is needed, whether it can work. Pure but for PATH lookups;
+runs nothing.
 """
 
 import os
@@ -11,18 +12,40 @@ from collections.abc import Mapping
 from labd.lab import hooks
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_SHELLS = {"sh", "bash", "dash", "zsh", "ash"}
-#: Options of sudo and env that take a value in the next word.
-_VALUED = {"sudo": {"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U"}, "env": {"-u", "-C", "-S"}}
+
+#: Programs that run another one → their options that take a value in the next word, and how many words of their own
+#: come before the other program.
+_WRAPPERS: dict[str, tuple[set[str], int]] = {
+    "sudo": ({"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U"}, 0),
+    "doas": ({"-u", "-C"}, 0),
+    "env": ({"-u", "-C"}, 0),
+    "timeout": ({"-s", "--signal", "-k", "--kill-after"}, 1),
+    "nice": ({"-n", "--adjustment"}, 0),
+    "ionice": ({"-c", "-n"}, 0),
+    "stdbuf": ({"-i", "-o", "-e"}, 0),
+    "flock": ({"-w", "--timeout", "-E"}, 1),
+    "nohup": (set(), 0),
+    "setsid": (set(), 0),
+    "exec": (set(), 0),
+}
+
+#: Words of a shell that do something by themselves; the next command of the script is the one to look at.
+_PASSING = {"cd", "set", "export", "umask", "true", ":", "test", "[", "unset", "trap", "sleep", "echo"}
+
+#: Words of a shell behind which only the shell knows its way.
+_KEYWORDS = {"if", "for", "while", "until", "case", "{", "(", "((", "[[", "!", ".", "source", "eval", "function"}
 
 
 class Hook:
     """One hook, taken apart. `problem` is why it can't be understood; `programs` are what it would start, in order
-    (wrappers such as sudo first); `devices` are the /dev paths among its words; `notes` are doubts."""
+    (wrappers such as sudo first); `by_sudo` is the command that sudo is to run, if any; `devices` are the /dev paths
+    among its words; `notes` are doubts. `env` is what `$NAME` in a script means."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, env: Mapping[str, str] | None = None) -> None:
         self.text = text
+        self.env = env or {}
         self.programs: list[str] = []
+        self.by_sudo: list[str] = []
         self.devices: list[str] = []
         self.notes: list[str] = []
         self.problem: str | None = None
@@ -33,52 +56,40 @@ class Hook:
             return
         if taken.shell:
             self.problem = f"it needs a shell for {taken.shell}; write sh -c '…'"
-        words = taken.words
-        self._walk(words)
+        self._walk(taken.words)
 
     def _walk(self, words: list[str]) -> None:
-        words = self._past_assignments(words)
+        words = _past_assignments(words)
         if not words:
             self.problem = self.problem or "it names no program"
             return
         program = words[0]
-        self.programs.append(program)
         base = os.path.basename(program)
-        if base in _VALUED:
-            inner = self._past_options(words[1:], _VALUED[base])
+        if program != "exec":
+            self.programs.append(program)
+        if base in _WRAPPERS:
+            inner = _past_options(words[1:], *_WRAPPERS[base])
             if base == "sudo":
-                self.notes.append("whether sudo would ask for a password was not tried")
+                self.by_sudo = _past_assignments(inner)
             if inner:
                 self._walk(inner)
-        elif base in _SHELLS and "-c" in words[1:-1]:
-            self._script(words[words.index("-c") + 1])
+        elif base in hooks.SHELLS and (script := _script_of(words)) is not None:
+            self._script(script)
         else:
-            self.devices += [word for word in words[1:] if word.startswith("/dev/")]
+            named = (word.rpartition("=")[2] for word in words[1:])
+            self.devices += [word for word in named if word.startswith("/dev/") and word != "/dev/null"]
 
     def _script(self, script: str) -> None:
-        """The first command of a shell script; the rest is the shell's own business."""
+        """The first command of a shell script that is a program; the rest is the shell's own business."""
         self.notes.append("of the shell script, only the first command was looked at")
-        first = re.split(r"[;&|\n<>]", script, maxsplit=1)[0]
-        try:
-            words = shlex.split(first)
-        except ValueError:
+        for words in _commands(script):
+            words = _past_assignments(words)
+            if not words or words[0] in _PASSING:
+                continue
+            words[0] = re.sub(r"\$\{?(\w+)\}?", lambda name: self.env.get(name[1], name[0]), words[0])
+            if words[0] not in _KEYWORDS and not set(words[0]) & set("$`*?"):
+                self._walk(words)
             return
-        if self._past_assignments(words):
-            self._walk(words)
-
-    def _past_assignments(self, words: list[str]) -> list[str]:
-        at = 0
-        while at < len(words) and _ASSIGNMENT.match(words[at]):
-            at += 1
-        return words[at:]
-
-    def _past_options(self, words: list[str], valued: set[str]) -> list[str]:
-        at = 0
-        while at < len(words) and words[at].startswith("-"):
-            if words[at] == "--":
-                return words[at + 1 :]
-            at += 2 if words[at] in valued else 1
-        return words[at:]
 
 
 def find(program: str, env: Mapping[str, str], folder: str) -> tuple[str | None, str]:
@@ -106,3 +117,50 @@ def find(program: str, env: Mapping[str, str], folder: str) -> tuple[str | None,
     if found:
         return found, found
     return None, f"{program} is neither a bundled helper nor on PATH"
+
+
+def _past_assignments(words: list[str]) -> list[str]:
+    at = 0
+    while at < len(words) and _ASSIGNMENT.match(words[at]):
+        at += 1
+    return words[at:]
+
+
+def _past_options(words: list[str], valued: set[str], own: int) -> list[str]:
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] == "--":
+            at += 1
+            break
+        at += 2 if words[at] in valued else 1
+    return words[at + own :]
+
+
+def _script_of(words: list[str]) -> str | None:
+    """The script of `sh -c SCRIPT`, also of `bash -lc SCRIPT`."""
+    for at, word in enumerate(words[1:-1], start=1):
+        if word.startswith("-") and word.endswith("c"):
+            return words[at + 1]
+    return None
+
+
+def _commands(script: str) -> list[list[str]]:
+    """The words of each command of a script, quotes heeded, as far as it can be read without a shell."""
+    lexer = shlex.shlex(script.replace("\n", " ; "), posix=True, punctuation_chars=";&|<>")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    commands: list[list[str]] = [[]]
+    redirected = False
+    try:
+        for word in lexer:
+            if set(word) <= set(";&|"):
+                commands.append([])
+            elif set(word) <= set("<>"):
+                redirected = True
+            elif redirected:
+                redirected = False
+            else:
+                commands[-1].append(word)
+    except ValueError:
+        pass
+    return [words for words in commands if words]

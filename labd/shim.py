@@ -17,6 +17,7 @@ from labd.record import Passage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
     from subprocess import Popen
     from typing import Any, NoReturn
@@ -276,14 +277,19 @@ class Ended:
 #: Bytes of each output stream of a hook that are kept.
 OUTPUT_BYTES = 1 << 20
 
+#: Seconds that a hook may take before whoever waits for it is told.
+WAIT_SECONDS = 2.0
+
 #: Seconds between asking the processes of a hook to end and ending them.
 GRACE_SECONDS = 1.0
 
 
-def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float, stdin: bytes = b"") -> Ended:
+def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float, stdin: bytes = b"",
+             on_wait: Callable[[], None] | None = None) -> Ended:  # fmt: skip
     """Run a command of the lab in a process group of its own, to its end or `timeout_s`; then the group is killed.
 
-    Its output goes to files, so that a child which it leaves behind can't hold us up. Blocks: call it in a thread.
+    Its output goes to files, so that a child which it leaves behind can't hold us up. `on_wait` is called once, when
+    it has run for `WAIT_SECONDS`; what it raises is dropped, as the command goes on. Blocks: call it in a thread.
     Raises Unreachable when it can't be started.
     """
     import subprocess
@@ -302,26 +308,41 @@ def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float
         except (OSError, ValueError) as error:
             said = getattr(error, "strerror", None) or error
             raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor looks at every hook") from None
-        late = threading.Event()
-        timer = threading.Timer(timeout_s, _end_group, (process.pid, late))
-        timer.daemon = True
-        timer.start()
-        try:
-            code = process.wait()
-        finally:
-            timer.cancel()
+        ended = threading.Event()
+        threading.Thread(target=_reap, args=(process, ended), daemon=True).start()
+        late = not _awaited(ended, timeout_s, on_wait)
+        if late:
+            _end_group(process.pid)
+            ended.wait()
         ms = (time.monotonic() - started) * 1000
         heads = [(file.seek(0), file.read(OUTPUT_BYTES))[1] for file in (out, err)]
-    exit_code = None if late.is_set() else code if code >= 0 else 128 - code
-    return Ended(argv, exit_code, heads[0], heads[1], ms)
+    code = process.returncode
+    return Ended(argv, None if late else code if code >= 0 else 128 - code, heads[0], heads[1], ms)
 
 
-def _end_group(group: int, late: Any) -> None:
+def _reap(process: Popen[bytes], ended: threading.Event) -> None:
+    process.wait()
+    ended.set()
+
+
+def _awaited(ended: threading.Event, seconds: float, on_wait: Callable[[], None] | None) -> bool:
+    """Whether it ended within the time; `on_wait` is called when that takes long."""
+    if on_wait is None or seconds <= WAIT_SECONDS:
+        return ended.wait(seconds)
+    if ended.wait(WAIT_SECONDS):
+        return True
+    try:
+        on_wait()
+    except BaseException:  # the asker has gone, which is no reason to leave half a power cycle
+        pass
+    return ended.wait(seconds - WAIT_SECONDS)
+
+
+def _end_group(group: int) -> None:
     """End every process of a group whose time is up: asked first, killed `GRACE_SECONDS` later."""
     import signal
     import time
 
-    late.set()
     for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, 0.0)):
         try:
             os.killpg(group, number)

@@ -12,6 +12,7 @@ import os
 import sys
 
 from labd.errors import NotFound, nearest
+from labd.lab.model import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ def bundled() -> dict[str, str]:
     entries = (os.path.splitext(entry) for entry in sorted(os.listdir(_FOLDER)))
     names = (name for name, extension in entries if extension == ".py" and not name.startswith("_"))
     return {name: _source(name).partition('"""')[2].partition("\n")[0].rstrip('".') for name in names}
+
+
+def has(name: str) -> bool:
+    """Whether a helper of this name is bundled."""
+    return name.isidentifier() and name[:1] != "_" and os.path.exists(os.path.join(_FOLDER, f"{name}.py"))
 
 
 def described(name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -54,6 +60,29 @@ def check(name: str) -> None:
         raise NotFound(
             f"no bundled helper {name!r}; there is {', '.join(names)}", near=nearest(name, names), hint="labd helper"
         )
+
+
+def place(folder: str) -> None:
+    """Make every helper a program of its own name in `folder`, for hooks whose shell or script calls one by name.
+
+    What is there and right stays untouched; whatever reads it meanwhile sees the old file or the new one. Raises
+    OSError.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    for name in bundled():
+        script = f'#!/bin/sh\nexec {quoted(sys.executable)} -P -m labd.helpers.{name} "$@"\n'
+        path = os.path.join(folder, name)
+        try:
+            with open(path, encoding="utf-8") as file:
+                if file.read() == script:
+                    continue
+        except OSError:
+            pass
+        fresh = f"{path}.{os.getpid()}"
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(script)
+        os.chmod(fresh, 0o700)
+        os.replace(fresh, path)
 
 
 def command(name: str) -> list[str]:

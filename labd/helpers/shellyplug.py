@@ -12,21 +12,15 @@ the command, which every user of the machine can read. It never follows a redire
 import argparse
 import http.client
 import json
-import os
 import secrets
-import sys
-import textwrap
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TextIO
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from labd.helpers import _digest
+from labd.helpers import _digest, _program
+from labd.helpers._program import BAD_USAGE, FAILED, NO_SUCH, TIMED_OUT, UNREACHABLE, Failure, word
 
-OK, FAILED, BAD_USAGE, NO_SUCH, TIMED_OUT, UNREACHABLE = 0, 1, 2, 4, 5, 7
-
-#: How often, and how far apart in seconds, a cycle tries to bring the power back.
-RESTORE_TRIES, RESTORE_PAUSE_S = 6, 1.0
 #: How long a change may take to show in the plug's own status, in seconds.
 SETTLE_S = 2.0
 
@@ -44,25 +38,7 @@ EXAMPLES = (
     ("shellyplug -d 192.0.2.41 off 1", "the second switch of a Shelly that has several"),
     ("shellyplug -d 192.0.2.41 status", "model, firmware and power, as JSON"),
 )
-EPILOG = "\n".join(
-    [
-        *textwrap.wrap(USAGE, 100),
-        "",
-        "examples:",
-        *(f"  labd helper {words:<34} {what}" for words, what in EXAMPLES),
-        "",
-        "as a power hook:",
-        '  labd power set -t TARGET --cycle-cmd "shellyplug -d HOST cycle" --state-cmd "shellyplug -d HOST state"',
-    ]
-)
-
-
-class Failure(Exception):
-    """Why it did not work: a line for a person, and the exit code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
+HOOK = 'labd power set -t TARGET --cycle-cmd "shellyplug -d HOST cycle" --state-cmd "shellyplug -d HOST state"'
 
 
 class Plug:
@@ -159,45 +135,26 @@ class Plug:
         return result
 
 
-def word(on: bool) -> str:
-    """`on` or `off`."""
-    return "on" if on else "off"
-
-
-def cycle(plug: Plug, switch: int, delay_s: float, err: Callable[[str], None]) -> str:
+def cycle(plug: Plug, switch: int, delay_s: float, say: Callable[[str], None]) -> str:
     """Off, wait, on; returns the line to print. Raises Failure, after all tries, when the power is not back."""
     if not plug.output(switch):
-        err(f"shellyplug: {plug.device} switch {switch} was already off; it will be on afterwards\n")
-    start = time.monotonic()
-    try:
-        plug.turn(switch, False, back_after_s=delay_s)
-        time.sleep(max(0.0, start + delay_s - time.monotonic()))
-    except Failure as failure:
-        _restore(plug, switch, err)
-        raise Failure(f"not cycled: {failure}; the power is on", failure.code) from None
-    except KeyboardInterrupt:
-        _restore(plug, switch, err)
-        raise
-    _restore(plug, switch, err)
-    return f"on (was off for {time.monotonic() - start:.1f} s)"
+        say(f"{plug.device} switch {switch} was already off; it will be on afterwards")
+    tries = 0
 
+    def restore() -> None:
+        nonlocal tries
+        tries += 1
+        # The plug's own timer may be about to do it, or has done it.
+        if not plug.wait(switch, True, _program.RESTORE_PAUSE_S if tries == 1 else 0):
+            plug.turn(switch, True)
 
-def _restore(plug: Plug, switch: int, err: Callable[[str], None]) -> None:
-    """See to it that the power is on. The plug's own timer may already have done it."""
-    for attempt in range(1, RESTORE_TRIES + 1):
-        try:
-            if not plug.wait(switch, True, RESTORE_PAUSE_S if attempt == 1 else 0):
-                plug.turn(switch, True)
-            return
-        except Failure as failure:
-            err(f"shellyplug: power not back yet (try {attempt} of {RESTORE_TRIES}): {failure}\n")
-            last = failure
-            if attempt < RESTORE_TRIES:
-                time.sleep(RESTORE_PAUSE_S)
-    raise Failure(
-        f"THE POWER MAY STILL BE OFF at {plug.device} switch {switch}: {last}; "
-        f"try: labd helper shellyplug -d {plug.device} on {switch}",
-        last.code,
+    return _program.cycle(
+        f"{plug.device} switch {switch}",
+        lambda: plug.turn(switch, False, back_after_s=delay_s),
+        restore,
+        delay_s,
+        say,
+        f"shellyplug -d {plug.device} on {switch}",
     )
 
 
@@ -206,65 +163,28 @@ def _status(plug: Plug, switch: int) -> str:
     return json.dumps({"device": device, "switch": state}, indent=2)
 
 
-def _number(low: int, high: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{value} is not within {low} to {high}")
-        return value
-
-    parse.__name__ = "number"
-    return parse
-
-
-class _Words(argparse.ArgumentParser):
-    """argparse that writes where it is told and raises instead of ending the process."""
-
-    def __init__(self, out: Callable[[str], None]) -> None:
-        super().__init__(
-            prog="shellyplug", description="Switch a Shelly plug or relay (Gen2 or newer) over its HTTP RPC.",
-            epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-        )  # fmt: skip
-        self._out = out
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        self._out(message)
-
-    def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message}; see: labd helper shellyplug --help", BAD_USAGE)
-
-
-def _parser(out: Callable[[str], None]) -> _Words:
-    parser = _Words(out)
+def _parser(out: Callable[[str], None]) -> _program.Words:
+    parser = _program.Words("shellyplug", "Switch a Shelly plug or relay (Gen2 or newer) over its HTTP RPC.", USAGE,
+                            EXAMPLES, HOOK, out)  # fmt: skip
     parser.add_argument(
         "-d", "--device", required=True, metavar="HOST", help="address of the plug, with :PORT if not 80"
     )
     parser.add_argument("verb", choices=("state", "on", "off", "cycle", "status"), help="what to do")
-    parser.add_argument("switch", nargs="?", default=0, type=_number(0, 255), metavar="ID",
+    parser.add_argument("switch", nargs="?", default=0, type=_program.number(0, 255), metavar="ID",
                         help="which switch of the device (default 0)")  # fmt: skip
-    parser.add_argument("--delay-ms", default=3000, type=_number(200, 600_000), metavar="MS",
-                        help="cycle: how long the power stays off (200 to 600000, default 3000)")  # fmt: skip
-    parser.add_argument("--timeout-ms", default=6000, type=_number(100, 60_000), metavar="MS",
-                        help="how long to wait for each answer (default 6000)")  # fmt: skip
+    parser.add_times(6000)
     parser.add_argument("--password-file", metavar="FILE", help="a file with the password on its first line")
     return parser
 
 
-def _password(path: str | None, env: Mapping[str, str]) -> str | None:
-    if path is None:
-        return env.get("SHELLYPLUG_PASSWORD")
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.readline().rstrip("\r\n")
-    except (OSError, UnicodeError) as error:
-        raise Failure(f"--password-file {path}: {getattr(error, 'strerror', None) or error}", BAD_USAGE) from None
-
-
-def _do(args: argparse.Namespace, plug: Plug, err: Callable[[str], None]) -> str:
+def _do(args: argparse.Namespace, env: Mapping[str, str], say: Callable[[str], None]) -> str:
+    path = args.password_file
+    password = env.get("SHELLYPLUG_PASSWORD") if path is None else _program.first_line("--password-file", path)
+    plug = Plug(args.device, password=password, timeout_s=args.timeout_ms / 1000)
     if args.verb == "status":
         return _status(plug, args.switch)
     if args.verb == "cycle":
-        return cycle(plug, args.switch, args.delay_ms / 1000, err)
+        return cycle(plug, args.switch, args.delay_ms / 1000, say)
     if args.verb in ("on", "off"):
         plug.turn(args.switch, args.verb == "on")
     return word(plug.output(args.switch))
@@ -272,37 +192,12 @@ def _do(args: argparse.Namespace, plug: Plug, err: Callable[[str], None]) -> str
 
 def main(argv: list[str], *, env: Mapping[str, str], out: Callable[[str], None], err: Callable[[str], None]) -> int:
     """The whole program: parse, do, print one answer on `out`, say on `err` what went wrong, return the exit code."""
-    try:
-        args = _parser(out).parse_args(argv)
-        plug = Plug(args.device, password=_password(args.password_file, env), timeout_s=args.timeout_ms / 1000)
-        out(_do(args, plug, err) + "\n")
-        return OK
-    except Failure as failure:
-        err(f"shellyplug: {failure}\n")
-        return failure.code
-    except SystemExit:  # --help has been printed
-        return OK
 
+    def say(text: str) -> None:
+        err(f"shellyplug: {text}\n")
 
-def _as_program() -> int:
-    """Run as `python -m labd.helpers.shellyplug`. SIGTERM, which ends an overdue hook, is taken as Ctrl-C."""
-    import signal
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-    def writer(stream: TextIO) -> Callable[[str], None]:
-        def write(text: str) -> None:
-            stream.write(text)
-            stream.flush()
-
-        return write
-
-    try:
-        return main(sys.argv[1:], env=os.environ, out=writer(sys.stdout), err=writer(sys.stderr))
-    except KeyboardInterrupt:
-        writer(sys.stderr)("shellyplug: interrupted\n")
-        return 130
+    return _program.answered("shellyplug", lambda: _do(_parser(out).parse_args(argv), env, say), out, err)
 
 
 if __name__ == "__main__":
-    raise SystemExit(_as_program())
+    raise SystemExit(_program.run("shellyplug", main))

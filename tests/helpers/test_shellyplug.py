@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from labd import helpers
-from labd.helpers import _digest, shellyplug
+from labd.helpers import _digest, _program, shellyplug
 from tests.helpers.fake_shelly import FakeShelly
 
 
@@ -67,14 +67,14 @@ def test_a_cycle_leaves_the_power_off_for_the_asked_time_and_then_on(plug: FakeS
 
 
 def test_a_cycle_works_without_the_plugs_own_timer(plug: FakeShelly, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shellyplug, "RESTORE_PAUSE_S", 0.1)
+    monkeypatch.setattr(_program, "RESTORE_PAUSE_S", 0.1)
     plug.timers = False
     assert run("-d", plug.address, "cycle", "--delay-ms", "200")[0] == 0
     assert plug.output[0] is True
 
 
 def test_a_cycle_that_cannot_restore_tries_again_and_says_so(plug: FakeShelly, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shellyplug, "RESTORE_PAUSE_S", 0.05)
+    monkeypatch.setattr(_program, "RESTORE_PAUSE_S", 0.05)
     plug.timers, plug.refuse_on = False, 2
     code, out, err = run("-d", plug.address, "cycle", "--delay-ms", "200")
     assert (code, plug.output[0]) == (0, True)
@@ -84,7 +84,7 @@ def test_a_cycle_that_cannot_restore_tries_again_and_says_so(plug: FakeShelly, m
 def test_a_cycle_that_never_gets_the_power_back_says_that_it_may_be_off(
     plug: FakeShelly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shellyplug, "RESTORE_PAUSE_S", 0.05)
+    monkeypatch.setattr(_program, "RESTORE_PAUSE_S", 0.05)
     plug.timers, plug.refuse_on = False, 1000
     code, out, err = run("-d", plug.address, "cycle", "--delay-ms", "200")
     assert (code, out) == (7, "")
