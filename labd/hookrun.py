@@ -89,7 +89,7 @@ class Hooks:
             raise TimedOut(
                 f"{target}: the {channel} hook for {action} did not end within {limit:g} s; it was killed with its "
                 f"children: {command}{_because(ended)}",
-                hint=f"labd {channel} set -t {target} --timeout-s SECONDS" if channel == "power" else None,
+                hint=f"labd power set -t {target} --timeout-s 120" if channel == "power" else None,
             )
         if ended.code:
             raise PassedOn(

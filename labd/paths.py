@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: The bytes of a UNIX socket's path that every system can hold (macOS: 104 with the ending NUL).
 SOCKET_BYTES = 100
 
+#: The journal of a target's channels other than serial, beside those of its interfaces; none can be called so.
+BENCH_JOURNAL = "@bench"
+
 
 def _home(env: Env) -> str:
     home = env.get("HOME", "")
@@ -97,7 +100,7 @@ _IDS_MAX = 256
 
 
 def journal_dir(env: Env, lab: str, target: str, interface: str) -> str:
-    """The journal of one serial interface of one target of one lab."""
+    """The journal of one serial interface of one target of one lab, or of its other channels (`BENCH_JOURNAL`)."""
     return os.path.join(state_dir(env), "journal", lab_id(lab), target, interface)
 
 

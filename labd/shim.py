@@ -229,6 +229,12 @@ def board_argv(dut: str, link: str, record: str) -> list[str]:
     return [sys.executable, "-m", "loopback", dut, "--link", link, "--record", record]
 
 
+def machine_argv(board: str, directory: str, wait_s: float, tap: str | None) -> list[str]:
+    """The argv of a virtual board's player, as `board_argv`."""
+    argv = [sys.executable, "-m", "loopback.machine", board, "--dir", directory, "--wait", str(wait_s)]
+    return [*argv, "--tap", tap] if tap else argv
+
+
 def start_transfer(argv: list[str], cwd: str, env: dict[str, str]) -> Popen[bytes]:
     """Start a file transfer program with three pipes, unbuffered, in the caller's directory and environment.
 
@@ -307,7 +313,7 @@ def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float
             )
         except (OSError, ValueError) as error:
             said = getattr(error, "strerror", None) or error
-            raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor looks at every hook") from None
+            raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor") from None
         ended = threading.Event()
         threading.Thread(target=_reap, args=(process, ended), daemon=True).start()
         late = not _awaited(ended, timeout_s, on_wait)

@@ -26,6 +26,8 @@ NOUNS = {
     "netboot": ("netboot", "boot a target over the network"),
     "netif": ("netboot", "the Ethernet link that leads to a target"),
     "adb": ("adb", "Android targets over adb"),
+    "timeline": ("timeline", "everything that happened to a target, in one order"),
+    "record": ("record", "keep a bench session and hand it to somebody else"),
     "claim": ("claim", "claim a board for yourself, see who has which"),
     "release": ("claim", "give a claimed board back"),
     "discover": ("bench", "list this machine's hardware that a lab could use"),
