@@ -7,7 +7,7 @@ runs nothing.
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from labd.lab import hooks
 
@@ -59,37 +59,53 @@ class Hook:
         self._walk(taken.words)
 
     def _walk(self, words: list[str]) -> None:
-        words = _past_assignments(words)
-        if not words:
+        places = programs(words)
+        if not places:
             self.problem = self.problem or "it names no program"
             return
-        program = words[0]
-        base = os.path.basename(program)
-        if program != "exec":
-            self.programs.append(program)
-        if base in _WRAPPERS:
-            inner = _past_options(words[1:], *_WRAPPERS[base])
-            if base == "sudo":
-                self.by_sudo = _past_assignments(inner)
-            if inner:
-                self._walk(inner)
-        elif base in hooks.SHELLS and (script := _script_of(words)) is not None:
+        self.programs += [words[at] for at in places if words[at] != "exec"]
+        by_sudo = [at for at in places if os.path.basename(words[at]) == "sudo"]
+        if by_sudo:
+            self.by_sudo = words[next((at for at in places if at > by_sudo[-1]), len(words)) :]
+        words = words[places[-1] :]
+        if os.path.basename(words[0]) in hooks.SHELLS and (script := _script_of(words)) is not None:
             self._script(script)
-        else:
-            named = (word.rpartition("=")[2] for word in words[1:])
-            self.devices += [word for word in named if word.startswith("/dev/") and word != "/dev/null"]
+            return
+        named = (word.rpartition("=")[2] for word in words[1:])
+        self.devices += [word for word in named if word.startswith("/dev/") and word != "/dev/null"]
 
     def _script(self, script: str) -> None:
         """The first command of a shell script that is a program; the rest is the shell's own business."""
         self.notes.append("of the shell script, only the first command was looked at")
         for words in _commands(script):
-            words = _past_assignments(words)
+            words = words[next(iter(programs(words)), len(words)) :]
             if not words or words[0] in _PASSING:
                 continue
             words[0] = re.sub(r"\$\{?(\w+)\}?", lambda name: self.env.get(name[1], name[0]), words[0])
             if words[0] not in _KEYWORDS and not set(words[0]) & set("$`*?"):
                 self._walk(words)
             return
+
+
+def programs(words: Sequence[str]) -> list[int]:
+    """Where among the words of a command the programs stand that it starts: wrappers (sudo, env …) first, the one that
+    does the work last. Empty when there is none."""
+    found: list[int] = []
+    at = 0
+    while at < len(words):
+        if _ASSIGNMENT.match(words[at]):
+            at += 1
+            continue
+        found.append(at)
+        base = os.path.basename(words[at])
+        if base not in _WRAPPERS:
+            break
+        valued, own = _WRAPPERS[base]
+        at += 1
+        while at < len(words) and words[at].startswith("-") and words[at] != "--":
+            at += 2 if words[at] in valued else 1
+        at += own + (words[at : at + 1] == ["--"])
+    return found
 
 
 def find(program: str, env: Mapping[str, str], folder: str) -> tuple[str | None, str]:
@@ -117,23 +133,6 @@ def find(program: str, env: Mapping[str, str], folder: str) -> tuple[str | None,
     if found:
         return found, found
     return None, f"{program} is neither a bundled helper nor on PATH"
-
-
-def _past_assignments(words: list[str]) -> list[str]:
-    at = 0
-    while at < len(words) and _ASSIGNMENT.match(words[at]):
-        at += 1
-    return words[at:]
-
-
-def _past_options(words: list[str], valued: set[str], own: int) -> list[str]:
-    at = 0
-    while at < len(words) and words[at].startswith("-"):
-        if words[at] == "--":
-            at += 1
-            break
-        at += 2 if words[at] in valued else 1
-    return words[at + own :]
 
 
 def _script_of(words: list[str]) -> str | None:
