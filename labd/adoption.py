@@ -22,6 +22,10 @@ async def adopt(bench: Bench) -> None:
     link = bench.capture
     for key, found in list(link.found_holds.items()):
         try:
+            if "machine" in found["meta"]:
+                bench.machines.adopt(found)
+                await link.drop(key)  # from now on it ends with this daemon, however that ends
+                continue
             bench.boards.adopt(found)
             link.keep(key, found)
         except (KeyError, TypeError, ValueError, OSError) as error:

@@ -19,6 +19,7 @@ from labd.chronicle import Chronicle
 from labd.errors import LabdError, NotFound, Unreachable
 from labd.growth import Growth
 from labd.hookrun import Hooks
+from labd.machines import SCHEME, Machines
 from labd.policy import SIMULATED, in_force, permits
 from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
@@ -58,6 +59,8 @@ class Bench:
         self.state = paths.state_dir(os.environ)
         self.capture = CaptureLink(runtime, lambda: shim.start_capture(runtime), log)
         self.boards = Boards(nursery, runtime, self._board_tells, self.capture)
+        self.machines = Machines(nursery, runtime, self._machine_tells, self.capture)
+        self.machines.users.append(self._wired_to_machine)
         self.entries: dict[tuple[str, str], Entry] = {}
         self.internal: dict[str, Any] = {}
         self.started = time.time()
@@ -66,6 +69,7 @@ class Bench:
         self.growth = Growth()
         self.chronicle = Chronicle(self.state, log)
         self.hooks = Hooks(self.chronicle, os.path.join(runtime, "helpers"))
+        self.hooks.environment = self.machines.hook_environment
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))
@@ -181,17 +185,15 @@ class Bench:
         return not all(line["device"].startswith(SIMULATED) for line in self.channels())
 
     def board_list(self) -> list[dict[str, Any]]:
-        """The simulated boards that run. Thread-safe."""
-        return [board.status() for board in list(self.boards.running.values())]
+        """The simulated and virtual boards that run. Thread-safe."""
+        return [board.status() for board in list(self.boards.running.values())] + self.machines.list()
 
     async def stop_board(self, name: str) -> dict[str, Any]:
-        """End the simulated board `name` (TARGET.INTERFACE). Raises NotFound."""
-        found = [board for board in self.boards.running.values() if board.name == name]
-        if not found:
+        """End the simulated board `name` (TARGET.INTERFACE), or a virtual one (TARGET.board). Raises NotFound."""
+        stopped = [each for players in (self.boards, self.machines) for each in await players.stop_named(name)]
+        if not stopped:
             raise NotFound(f"no simulated board {name!r} runs", hint="labd daemons")
-        for board in found:
-            await self.boards.stop(board)
-        return {"stopped": [board.name for board in found]}
+        return {"stopped": stopped}
 
     # --- what the daemon runs --------------------------------------------------------------------------------------
 
@@ -213,8 +215,11 @@ class Bench:
         (self.triggers.leave if leave else self.triggers.stop)()
         for entry in list(self.entries.values()):
             await (entry.channel.leave() if leave else entry.channel.stop(None))
-        if not leave:
+        if leave:
+            await self.machines.hand_over()
+        else:
             await self.boards.stop_all()
+            await self.machines.stop_all()
             await self.capture.quit()
         await trio.to_thread.run_sync(self.chronicle.close)
 
@@ -257,6 +262,8 @@ class Bench:
         root = self.journal_root(real, target)
 
         async def start_board(device: str, interface: str, config: Mapping[str, Any]) -> str:
+            if device.startswith(SCHEME):
+                return os.path.join(await self.machines.need(real, target, device, "serial"), "serial")
             return await self.boards.start(real, f"{target}.{interface}", device, dict(os.environ))
 
         return SerialChannel(
@@ -293,6 +300,16 @@ class Bench:
             if entry.target == target:
                 entry.channel.tell(kind, only=interface, **fields)
 
+    def _machine_tells(self, lab_path: str, target: str, state: str, **fields: Any) -> None:
+        entry = self.entries.get((lab_path, target))
+        if entry is not None:
+            entry.channel.tell("dut", state=state, **fields)
+        self.chronicle.tell(lab_path, target, "board", state, **fields)
+
+    def _wired_to_machine(self, lab_path: str, target: str) -> bool:
+        """Whether a captured line is the serial port of the target's virtual board."""
+        return any(device.startswith(SCHEME) for device in self.captured(lab_path, target).values())
+
     def _configs(self, lab: Lab, target: str) -> list[dict[str, Any]]:
         configs = lab.serial(target)
         if not configs:
@@ -318,7 +335,11 @@ class Bench:
         self._drop_if_idle(entry)
 
     async def _end_boards(self, entry: Entry, names: Iterable[str]) -> None:
-        """End the simulated boards behind these interfaces, unless they are watched: no other way leads to them."""
+        """End the simulated boards behind these interfaces, unless they are watched: no other way leads to them.
+
+        A virtual board goes when nothing else uses it.
+        """
+        await self.machines.release(entry.lab_path, entry.target)
         for name in set(names) - set(entry.channel.devices()):
             board = self.boards.running.get((entry.lab_path, f"{entry.target}.{name}"))
             if board is not None:

@@ -57,6 +57,8 @@ def why_ended(device: str, reason: str) -> str:
     """What became of a port while no daemon was there, in words; `reason` is the capture loop's."""
     if device.startswith("rfc2217:"):
         return "the daemon that held its connection ended"
+    if device.startswith("board:"):
+        return broke(reason, device)
     if device.startswith("socket:"):
         host, number = place(device)
         return broke(reason, f"{host}:{number}")

@@ -14,7 +14,7 @@ import trio
 
 from labd.channels import adopting, sense, watchover
 from labd.channels.capturer import Capturer, LineJournal, Tap, When
-from labd.channels.netport import open_net
+from labd.channels.netport import open_board, open_net
 from labd.channels.opening import close_in_thread, open_in_thread
 from labd.channels.port import Port, Settings, Terminal, change_settings, open_port, terminal_of
 from labd.channels.portmodel import NETWORK
@@ -34,9 +34,6 @@ RETRY_MOST_FLAP_S = 5.0
 
 STEADY_S = 1.0
 """A port that lived for less is not reopened at once: that would go round and round."""
-
-LATER = ("board:",)
-"""Device classes that a lab may name and that this version can't open."""
 
 StartDut = Callable[[str, str, Mapping[str, Any]], Awaitable[str]]
 
@@ -200,7 +197,7 @@ class Line:
     def kind(self) -> str:
         """What the device is by its name; "pty" is only known once it is open."""
         scheme = str(self.config["device"]).partition(":")[0]
-        return scheme if scheme in ("loopback", *NETWORK) else "tty"
+        return scheme if scheme in ("loopback", "board", *NETWORK) else "tty"
 
     @property
     def rx_end(self) -> int:
@@ -268,18 +265,17 @@ class Line:
                 return adopted.port
             self._lost_while_away(adopted.ended or {})
         device = path = str(self.config["device"])
-        if device.startswith(LATER):
-            raise Unreachable(f"{self.label}: {device.split(':')[0]} ports arrive with a later version of labd")
-        if self.kind == "loopback":
+        if self.kind in ("loopback", "board"):
             path = await self.around.start_dut(device, self.name, self.config)
         settings, kind, identity = self.settings, self.kind if self.kind == "loopback" else None, self._identity
         terminal = self._terminal
+        whose: dict[str, Any] = {"label": self.label, "owner": self._owner}
         port = await open_in_thread(
-            (lambda: open_net(path, settings, label=self.label, owner=self._owner))
+            (lambda: open_net(path, settings, **whose))
             if self.kind in NETWORK
-            else lambda: open_port(
-                path, settings, label=self.label, owner=self._owner, kind=kind, expected=identity, terminal=terminal
-            ),
+            else (lambda: open_board(path, device, settings, **whose))
+            if self.kind == "board"
+            else lambda: open_port(path, settings, **whose, kind=kind, expected=identity, terminal=terminal),
             label=self.label,
             node=path,
             limiter=self.around.limiter,

@@ -43,6 +43,23 @@ def open_net(device: str, settings: Settings, *, label: str, owner: str = "") ->
     return port
 
 
+def open_board(path: str, device: str, settings: Settings, *, label: str, owner: str = "") -> Port:
+    """The serial port of a virtual board, whose player has made the socket `path`. Raises Unreachable, or Busy."""
+    refuse_own(path, device, label)
+    line = socket.socket(socket.AF_UNIX)
+    try:
+        line.settimeout(CONNECT_S)
+        line.connect(path)
+    except OSError as error:
+        line.close()
+        raise Unreachable(f"{label}: the virtual board {device} can't be reached ({error.strerror or error})") from None
+    line.setblocking(False)
+    port = SocketPort(device, path, "board", settings, line=line, key=path)
+    port.notes.append("a virtual board's serial port: no line rate, no modem lines, no break")
+    claim(path, owner or label)
+    return port
+
+
 def place(device: str) -> tuple[str, int]:
     """Host and port of a network device; the lab's schema has seen to it that both are there."""
     parts = urlsplit(device)
@@ -140,7 +157,7 @@ class SocketPort(Port):
         raise OSError(errno.ENOTTY, "a plain TCP stream")
 
     def why_gone(self, reason: str) -> str:
-        return broke(reason, self.key)
+        return broke(reason, self.device if self.kind == "board" else self.key)
 
 
 def broke(reason: str, where: str) -> str:

@@ -58,8 +58,8 @@ class Settings:
 class Port:
     """An open port. `node` is what is really behind `device` (a path, or host:port); `notes` are for its user.
 
-    `kind`: "tty", "pty", "loopback" (a simulated board's PTY), "rfc2217", "socket". `latency_ms`: how long the adapter
-    holds bytes back, where that is known.
+    `kind`: "tty", "pty", "loopback" (a simulated board's PTY), "board" (a virtual board's socket), "rfc2217", "socket".
+    `latency_ms`: how long the adapter holds bytes back, where that is known.
     """
 
     device: str

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MODULES = ("labd.daemon", "labd.capture_process", "loopback")
+MODULES = ("labd.daemon", "labd.capture_process", "loopback", "loopback.machine")
 
 
 def own_processes(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:
