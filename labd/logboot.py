@@ -2,7 +2,7 @@
 
 Two kinds of evidence, and the newest boot that either shows is taken:
 
-- events: `reset`, a `dut` event with state `started`, a `power` event that is `on` or `cycle`;
+- events: `reset`, a `dut` event with state `started` or `reset`, any that says `on` or `cycle` (`power`, `dut`);
 - banners at the beginning of a line (a kernel's time stamp may stand before them), listed in `BANNERS` with the stage
   that prints them. Stages of one boot follow each other in rising order (SPL, then U-Boot, then Linux); a stage that
   is not later than the one before begins a boot of its own.
@@ -80,7 +80,8 @@ def last_boot(reader: Reader) -> Boot | None:
 def _last_event(reader: Reader) -> tuple[int, str] | None:
     for event in reader.events_backwards(("reset", "dut", "power")):
         state = event.fields.get("state") or event.fields.get("action")
-        if event.kind == "reset" or (event.kind == "dut" and state == "started") or state in ("on", "cycle"):
+        dut = event.kind == "dut" and state in ("started", "reset")
+        if event.kind == "reset" or dut or state in ("on", "cycle"):
             return (event.rx, f"{event.kind} {state}" if state else event.kind)
     return None
 

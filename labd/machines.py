@@ -96,6 +96,7 @@ class Machines(Players):
                 await self.stop(machine)
             machine = await trio.to_thread.run_sync(self._make, key, device, part == "serial")
             await self.launch(key, machine)
+            self.tell(key, machine, "started", pid=machine.ready["qemu"])
             try:
                 return machine.place_with(part)
             except Unreachable:
@@ -105,9 +106,10 @@ class Machines(Players):
     async def release(self, lab_path: str, target: str) -> None:
         """A channel has let go of the target's machine: it is ended, unless another one uses it."""
         key = (os.path.realpath(lab_path), target)
-        machine = self.running.get(key)
-        if machine is not None and not self._used(*key):
-            await self.stop(machine)
+        async with self._starting:
+            machine = self.running.get(key)
+            if machine is not None and not self._used(*key):
+                await self.stop(machine)
 
     def directory(self, lab_path: str, target: str) -> str:
         """Where the sockets of a target's machine are, whether it runs or not. Raises Unreachable if too long."""
@@ -156,7 +158,9 @@ class Machines(Players):
     # --- inside ----------------------------------------------------------------------------------------------------
 
     async def gone(self, key: Key, player: Player) -> None:
-        """Nobody need keep its descriptors any more."""
+        """Said, where it was meant; and nobody need keep its descriptors any more."""
+        if player.stopping:
+            self.tell(key, player, "stopped")
         await self.keeper.drop(_hold_key(key))
 
     def tell(self, key: Key, player: Player, state: str, **fields: Any) -> None:

@@ -180,7 +180,8 @@ class Players:
                 await self.up(key, player)
                 self.tell(key, player, "started", pid=player.status()["pid"])
         finally:
-            self.running.pop(key, None)
+            if self.running.get(key) is player:
+                del self.running[key]
 
     async def _attend(self, key: Key, player: Player) -> int | None:
         """Listen to a player until it has ended; its exit status, if that is known."""

@@ -10,6 +10,9 @@ from labd.errors import Refused, Usage, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from labd.operations.model import Operation
 
 LEVELS = ("help", "observe", "config", "simulated", "bench")
@@ -20,15 +23,49 @@ NEEDS = {"help": "help", "observe": "observe", "config": "config", "actuate": "b
 #: Devices with these prefixes are simulations: acting on them can't hurt a board.
 SIMULATED = ("loopback:", "board:")
 
+#: First words of operations that act through hooks → the channel whose commands they run.
+HOOKED = {"power": "power", "power-cycle": "power", "power-state": "power", "hid": "hid"}
+
+
+def addressed(noun: str, table: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a call of `noun` acts on, of a target's `table` and its serial `lines`: devices, and commands of hooks.
+
+    A hook that can reach nothing but the target's own virtual board stands for that. Empty: nothing is known.
+    """
+    if noun == "serial":
+        return [line["device"] for line in lines]
+    if noun == "video":
+        return [table["video"]["device"]] if "device" in table.get("video", {}) else []
+    channel = HOOKED.get(noun)
+    if channel is None:
+        return []
+    from labd.machines import board_of
+
+    board = board_of(table)
+    commands = [str(value) for key, value in table.get(channel, {}).items() if key.endswith("cmd")]
+    sensed = [line["device"] for line in lines if channel == "power" and line["power_sense_signal"]]
+    return [board if board and _own_board(command) else command for command in commands] + sensed
+
+
+def _own_board(command: str) -> bool:
+    """Whether a hook is the helper `qmp` with no socket of its own choice: it then talks to the target's board."""
+    from labd.lab import hooks
+
+    try:
+        taken = hooks.take_apart(command)
+    except ValueError:
+        return False
+    return not taken.shell and taken.words[0] == "qmp" and not any(word.startswith("--s") for word in taken.words)
+
 
 def needed(operation: Operation, devices: list[str], effect: str = "") -> str:
-    """The level that `operation` needs when it addresses `devices` (empty: unknown, so the worst is assumed).
+    """The level that `operation` needs when it acts on `devices` (see `addressed`; empty: the worst is assumed).
 
     `effect` is that of the call, where it differs from the operation's.
     """
     effect = effect or operation.effect
     simulated = bool(devices) and all(device.startswith(SIMULATED) for device in devices)
-    if effect == "actuate" and operation.path[0] == "serial" and simulated:
+    if effect == "actuate" and simulated:
         return "simulated"
     return NEEDS[effect]
 

@@ -79,7 +79,7 @@ def decide(op: Operation, args: Args, call: Call, bench: Any) -> tuple[str, str,
     if op.effect != "help":
         spoken, devices = _lab_speaks(op, args, call)
         sources += spoken
-        if bench is not None and op.effect == "actuate":
+        if bench is not None and op.effect == "actuate" and op.path[0] == "serial":
             devices += _open_devices(args, call, bench)
     level, who = policy.in_force(sources)
     return level, who, policy.needed(op, devices, op.effect_of(args))
@@ -106,8 +106,8 @@ def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, 
     if target_level:
         sources.append((f"[targets.{target}.policy] of {lab.path}", target_level))
     wanted = getattr(args, "interface", None) if "interface" in vars(args) else None
-    lines = lab.serial(target)
-    return sources, [line["device"] for line in lines if wanted in (None, line["name"])]
+    lines = [line for line in lab.serial(target) if wanted in (None, line["name"])]
+    return sources, policy.addressed(op.path[0], lab.targets[target], lines)
 
 
 def _not_claimed(op: Operation, args: Args, call: Call) -> None:

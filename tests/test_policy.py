@@ -34,6 +34,7 @@ def test_an_unknown_level_is_an_error_with_near_matches_never_a_default():
         ("admin", [], "simulated"),
         ("actuate", ["loopback:uboot"], "simulated"),
         ("actuate", ["loopback:uboot", "board:x"], "simulated"),
+        ("actuate", ["board:x", "shellyplug -d 192.0.2.41 on"], "bench"),
         ("actuate", ["loopback:uboot", "/dev/ttyUSB0"], "bench"),
         ("actuate", [], "bench"),
     ],
@@ -42,8 +43,48 @@ def test_every_effect_needs_its_level(effect: str, devices: list[str], level: st
     assert policy.needed(op(effect), devices) == level
 
 
-def test_only_serial_lines_can_be_simulated_by_their_device():
-    assert policy.needed(op("actuate", "power", "on"), ["loopback:uboot"]) == "bench"
+LINES = [{"device": "/dev/ttyUSB0", "power_sense_signal": None}, {"device": "board:x", "power_sense_signal": "cts"}]
+
+
+@pytest.mark.parametrize(
+    ("noun", "table", "acts_on"),
+    [
+        ("serial", {}, ["/dev/ttyUSB0", "board:x"]),
+        ("video", {"video": {"device": "board:x"}}, ["board:x"]),
+        ("video", {}, []),
+        ("netboot", {"netboot": {"interface": "eth1"}}, []),
+        ("hid", {"hid": {"cmd": "qmp"}, "video": {"device": "board:x"}}, ["board:x"]),
+        ("hid", {"hid": {"cmd": "hidrig -d /dev/ttyACM0"}, "video": {"device": "board:x"}}, ["hidrig -d /dev/ttyACM0"]),
+    ],
+)
+def test_a_call_acts_on_the_devices_and_hooks_of_its_own_channel(noun: str, table: dict, acts_on: list[str]):
+    assert policy.addressed(noun, table, LINES) == acts_on
+
+
+@pytest.mark.parametrize(
+    ("command", "own"),
+    [
+        ("qmp cycle", True),
+        ("qmp cycle --delay-ms 900", True),
+        ("qmp --socket /run/vm/qmp cycle", False),  # any machine of this host
+        ("qmp --sock=/run/vm/qmp cycle", False),
+        ("/usr/local/bin/qmp cycle", False),  # not the bundled helper
+        ("sh -c 'qmp cycle'", False),
+        ("LABD_QMP=/run/vm/qmp qmp cycle", False),
+        ("qmp cycle; shutdown now", False),
+        ("'qmp", False),
+    ],
+)
+def test_a_hook_is_simulated_where_it_can_reach_nothing_but_the_targets_own_virtual_board(command: str, own: bool):
+    table = {"power": {"cycle_cmd": command, "timeout_s": 3}, "serial": [{"device": "board:x"}]}
+    assert policy.addressed("power-cycle", table, []) == ["board:x" if own else command]
+    assert policy.addressed("power-cycle", {"power": table["power"]}, []) == [command], "no virtual board here"
+
+
+def test_the_power_of_a_virtual_board_that_a_real_line_tells_is_no_simulation():
+    table = {"power": {"on_cmd": "qmp on"}, "serial": [{"device": "board:x"}]}
+    lines = [{"device": "/dev/ttyUSB0", "power_sense_signal": "cts"}]
+    assert policy.addressed("power", table, lines) == ["board:x", "/dev/ttyUSB0"]
 
 
 @pytest.mark.parametrize("level", policy.LEVELS)

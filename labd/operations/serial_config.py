@@ -137,14 +137,17 @@ def _entry(call: Call, data: dict[str, Any], target: str, name: str) -> tuple[in
 
 
 def _same_device(data: dict[str, Any], target: str, name: str, device: str) -> list[str]:
-    """Other interfaces that name this device. A simulated board is started once for each, so it is never shared."""
-    if device.startswith(("loopback:", "board:")):
+    """Other interfaces that name this device. A simulated board is started once for each, so it is never shared; a
+    virtual one has one serial port, and is the same for all of a target."""
+    if device.startswith("loopback:"):
         return []
     return [
         f"{other}.serial.{entry['name']}"
         for other, table in data.get("targets", {}).items()
         for entry in table.get("serial", [])
-        if entry["device"] == device and (other, entry["name"]) != (target, name)
+        if entry["device"] == device
+        and (other, entry["name"]) != (target, name)
+        and (other == target or not device.startswith("board:"))
     ]
 
 
