@@ -27,7 +27,9 @@ class Call:
     `lab_after`). `wait_data(directory, seconds)` sleeps until that journal may have grown and says whether the caller
     still listens. `level` is the policy level in force, once the shim has decided. `flush` hands on what was answered
     so far. `on_error`, where a face sets it, takes errors instead of stderr. `hop(function, *args, **kw)` runs an async
-    function of the bench on the daemon's loop.
+    function of the bench on the daemon's loop. `check_cancelled()` raises when the caller has hung up. `slice`, for a
+    call that another machine sends, is the lab that it brought: its file here, and what a command must carry to mean
+    it where it comes from.
     """
 
     def __init__(
@@ -71,12 +73,16 @@ class Call:
         self.flush: Callable[[], None] = lambda: None
         self.on_error: Callable[[LabdError], None] | None = None
         self.hop: Callable[..., Any] = _no_loop
+        self.check_cancelled: Callable[[], None] = lambda: None
+        self.slice: tuple[str, str] | None = None
         self._lab: Lab | None = None
         self._lab_path: tuple[str | None, str] | None = None
 
     @property
     def lab_path(self) -> str:
         """The absolute path of the lab file in force for this call; it may not exist."""
+        if self.slice is not None:
+            return self.slice[0]
         if self._lab_path is None or self._lab_path[0] != self.lab_flag:
             self._lab_path = (self.lab_flag, paths.lab_path(self.env, self.cwd, self.lab_flag))
         return self._lab_path[1]
@@ -100,7 +106,7 @@ class Call:
         """Tell something beside the answer, on stderr: a line, or under --json an object. Silent under --quiet."""
         if self.quiet:
             return
-        if self.lab_flag is not None and "labd " in text:
+        if "labd " in text and (self.slice is not None or self.lab_flag is not None):
             from labd.lab.model import in_lab
 
             text = in_lab(text, self.lab_words()) or ""
@@ -113,6 +119,8 @@ class Call:
 
     def lab_words(self) -> str:
         """What a command must carry to mean this call's lab: "" or `--lab PATH ` with the path quoted for a shell."""
+        if self.slice is not None:
+            return self.slice[1]
         if self.lab_flag is None or self.lab_path == paths.lab_path(self.env, self.cwd, None):
             return ""
         import shlex

@@ -273,7 +273,7 @@ def _seconds(timeout_s: float | None) -> float | None:
 def reply_of(answer: dict[str, Any]) -> Reply:
     """The reply in a JSON-RPC answer. Raises the error in it as the matching LabdError."""
     if "error" in answer:
-        raise _error(answer["error"])
+        raise error_of(answer["error"])
     return Reply(answer.get("result"), answer.get("exit"), answer.get("notes") or [])
 
 
@@ -291,7 +291,8 @@ def _wanted(env: dict[str, str]) -> dict[str, str]:
     return {k: v for k, v in env.items() if k in names or k.startswith("LABD_")}
 
 
-def _error(error: dict[str, Any]) -> LabdError:
+def error_of(error: dict[str, Any]) -> LabdError:
+    """A JSON-RPC error object as the LabdError that it was."""
     data = error.get("data") or {}
     kind = _KINDS.get(data.get("code", ""))
     if kind is None:

@@ -21,6 +21,7 @@ from labd.cli import execute
 from labd.errors import Busy, LabdError, Usage
 from labd.platform.peer import peer_of
 from labd.record import Passage
+from labd.remote_door import Visit, welcome
 from labd.rpc_call import RpcAnswer, argv_call_of, error_line, labd_error, line_of, rpc_call_of
 from labd.rpc_peer import Peer
 
@@ -57,12 +58,25 @@ class Server:
         first = await peer.peek()
         if first == b"X":
             await self._argv_call(peer)
+        elif first == b"S":
+            await self._visitor(peer)
         elif first == b"{":
             await self._json_rpc(peer)
         elif first:
             self.bench.log(f"pid {peer.pid} spoke no protocol of ours")
 
-    async def _argv_call(self, peer: Peer) -> None:
+    async def _visitor(self, peer: Peer) -> None:
+        """A call of another machine, which brings its lab along; or only a lab, for what runs beside the daemon."""
+        visit = await welcome(peer, self.bench.state)
+        if visit is None:
+            return
+        try:
+            if await peer.peek() == b"X":
+                await self._argv_call(peer, visit)
+        finally:
+            await visit.close()
+
+    async def _argv_call(self, peer: Peer, visit: Visit | None = None) -> None:
         header = await peer.line(64)
         size = int(header[1:]) if header[1:].isdigit() else REQUEST_BYTES + 1
         body = await peer.exactly(size) if size <= REQUEST_BYTES else b""
@@ -80,7 +94,11 @@ class Server:
             await peer.send(b"f\n")
             return
         await peer.send(b"a\n")
+        if visit is not None:
+            visit.dress(call)
         code = await self._run(call, peer, watch=True)
+        if visit is not None and code is not None:
+            await visit.bring_back()
         if code is not None:
             await peer.send(b"h\n" if code < 0 else b"x%d\n" % code)
 
@@ -112,6 +130,7 @@ class Server:
 
         call.wait_data = wait
         call.hop = _hop
+        call.check_cancelled = trio.from_thread.check_cancelled
 
         def work() -> int:
             try:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Bytes of stdin that one call may bring.
 STDIN_BYTES = 64 << 20
@@ -44,6 +49,15 @@ class Peer:
                 return b""
         data, self.buffer = self.buffer[:size], self.buffer[size:]
         return data
+
+    async def pour(self, size: int, write: Callable[[bytes], object]) -> None:
+        """Hand on the next `size` bytes as they come. Raises BrokenResourceError when they don't."""
+        while size:
+            if not self.buffer and not await self._more():
+                raise trio.BrokenResourceError
+            piece, self.buffer = self.buffer[:size], self.buffer[size:]
+            size -= len(piece)
+            write(piece)
 
     async def send(self, data: bytes) -> None:
         async with self._lock:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.operations.model import Args, Operation
+    from labd.remote_route import Place
 
 #: Seconds that a freshly started daemon gets to answer.
 DAEMON_START_SECONDS = 20.0
@@ -52,6 +53,7 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
         call.level = level
         policy.check(op, level, who, need)
         _not_claimed(op, args, call)
+        elsewhere = _elsewhere(op, args, call)
     except LabdError as error:
         decided["decision"] = "refused" if error.name in ("refused", "busy") else "invalid"
         passage.start(**decided)
@@ -63,9 +65,34 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
         raise NeedsDaemon
     if op.where == "client" and bench is not None:
         raise NeedsClient
+    if elsewhere is not None:
+        from labd import remote_call
+
+        passage.start(**decided, decision="permitted", host=elsewhere.host)
+        return remote_call.run(op, args, call, elsewhere)
     passage.start(**decided, decision="permitted")
     call.bench = bench
     return run()
+
+
+def _elsewhere(op: Operation, args: Args, call: Call) -> Place | None:
+    """The machine of the lab that the call runs on, where that is not this one.
+
+    Raises NotFound for a host that is none, or consoles of several machines. A lab without hosts pays nothing.
+    """
+    if op.stays or op.effect not in ("observe", "actuate", "admin"):
+        return None
+    if vars(args).get("host") is None:
+        if not op.channel:
+            return None
+        try:
+            if not call.lab().hosts:
+                return None
+        except LabdError:
+            return None  # the handler says what is wrong with the lab
+    from labd import remote_route
+
+    return remote_route.place_of(op, args, call)
 
 
 def decide(op: Operation, args: Args, call: Call, bench: Any) -> tuple[str, str, str]:
@@ -365,6 +392,13 @@ def _group_lives(group: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def is_program(name: str, env: dict[str, str]) -> bool:
+    """Whether a program of this name would be found."""
+    import shutil
+
+    return shutil.which(name, path=env.get("PATH")) is not None
 
 
 def run_captured(argv: list[str], timeout_s: float, env: dict[str, str] | None = None) -> tuple[int | None, bytes]:

@@ -32,7 +32,8 @@ ACK_SECONDS = 10.0
 
 #: What the daemon needs to know of the caller's environment, besides everything that starts with LABD_.
 ENV_NAMES = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"PATH", b"TERM", b"NO_COLOR",
-             b"CLICOLOR_FORCE", b"LANG", b"LC_ALL", b"LC_CTYPE", b"TZ", b"USER", b"LOGNAME")  # fmt: skip
+             b"CLICOLOR_FORCE", b"LANG", b"LC_ALL", b"LC_CTYPE", b"TZ", b"USER", b"LOGNAME",
+             b"SSH_AUTH_SOCK")  # fmt: skip
 
 
 class Unwritable(Exception):

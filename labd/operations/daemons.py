@@ -26,6 +26,27 @@ def run_daemon(call: Call, args: Args) -> NoReturn:
     shim.become_daemon(call.env, paths.runtime_dir(call.env))
 
 
+def start_daemon(call: Call, args: Args) -> dict[str, Any]:
+    """Make sure that the daemon runs; which it is, and where it listens."""
+    from labd import __version__, build
+    from labd.client import Client, answers, start
+
+    path = paths.socket_path(call.env)
+    began = not answers(path)
+    if began:
+        start(call)
+    with Client(call.env) as client:
+        hello = client.request("daemon.hello")
+    return {"pid": hello["pid"], "version": hello["version"], "level": hello["level"], "socket": path,
+            "program": __version__, "build": build.digest(), "started": began}  # fmt: skip
+
+
+def start_text(data: dict[str, Any], call: Call) -> str:
+    """Which daemon runs, and whether it did before."""
+    runs = "runs now" if data["started"] else "runs already"
+    return f"labd {data['version']} {runs} as pid {data['pid']}, policy level {data['level']}; {data['socket']}"
+
+
 def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     """The daemon, the boards it plays, the ports it captures, and what runs without a record."""
     status = _status(call)
@@ -37,6 +58,13 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
     return {"daemon": daemon, "capture": capture, "channels": status["channels"], "boards": status["boards"],
             "untracked": untracked}  # fmt: skip
+
+
+def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The daemon and its capture process as `labd daemons` lists them, None for what does not run."""
+    status = _status(call)
+    capture = _capture(call, status)
+    return status and {key: status[key] for key in ("pid", "version", "level", "started")}, capture
 
 
 def list_text(data: dict[str, Any], call: Call) -> str:
@@ -87,6 +115,7 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
         stopped.append(f"labd (pid {status['pid']})")
     stopped += _hung(call, status, args.force)
     stopped += _stop_capture(call)
+    stopped += _hang_up(call)
     forget(paths.runtime_dir(call.env))
     if args.all:
         stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None, None) if _end(stray["pid"])]
@@ -195,6 +224,16 @@ def _stop_capture(call: Call) -> list[str]:
     return [f"capture (pid {pid})"]
 
 
+def _hang_up(call: Call) -> list[str]:
+    """End the connections to other machines: their daemons go on."""
+    runtime = paths.runtime_dir(call.env)
+    if not os.path.isdir(os.path.join(runtime, "ssh")):
+        return []
+    from labd.remote_link import close_all
+
+    return close_all(runtime, call.env)
+
+
 def _hung(call: Call, status: dict[str, Any] | None, force: bool) -> list[str]:
     """End a daemon that holds the lock and does not answer, when asked to."""
     pid = _lock_holder(call)
@@ -265,6 +304,7 @@ def _untracked(call: Call, status: dict[str, Any] | None, capture: dict[str, Any
     ]
 
 
+HOST = Param("host", "on this machine of the lab", flags=("-H", "--host"), complete="host")
 FORCE = Param("force", "kill a daemon that does not stop by itself", kind="switch", flags=("--force",))
 
 OPERATIONS = (
@@ -279,13 +319,29 @@ OPERATIONS = (
         examples=(("labd daemon", "serve until SIGTERM"),),
     ),
     Operation(
+        ("daemons", "start"),
+        "make sure that the daemon runs, and say where it listens",
+        effect="admin",
+        where="client",
+        handler=start_daemon,
+        text=start_text,
+        doc="Not needed by hand: the first runtime verb starts the daemon. This is how labd on another machine asks "
+        "for it, over ssh.",
+        examples=(("labd daemons start", "which daemon runs here, and its socket"),),
+    ),
+    Operation(
         ("daemons", "list"),
         "list the daemon, its capture process, channels and boards, and untracked processes",
         effect="observe",
+        params=(HOST,),
         handler=list_daemons,
         text=list_text,
         aliases=(("daemons",),),
-        examples=(("labd daemons", "what runs"), ("labd daemons --json", "the same for a program")),
+        examples=(
+            ("labd daemons", "what runs"),
+            ("labd daemons --json", "the same for a program"),
+            ("labd daemons --host bench1", "what runs on another machine of the lab; starts nothing there"),
+        ),
     ),
     Operation(
         ("daemons", "stop"),
@@ -296,13 +352,15 @@ OPERATIONS = (
             Param("names", "`labd` or a board's name; the daemon and all it runs when left out", kind="rest"),
             Param("all", "also end untracked processes of ours", kind="switch", flags=("--all",)),
             FORCE,
+            HOST,
         ),
         handler=stop_daemons,
         text=stop_text,
         doc="Ports are closed and boards end; the capture process ends last. Captured text stays readable with "
-        "labd serial log.",
+        "labd serial log. Connections to other machines end too, and what runs on those goes on: --host ends that.",
         examples=(
             ("labd daemons stop", "stop the daemon and the boards it plays"),
+            ("labd daemons stop --host bench1", "the same on another machine of the lab"),
             ("labd daemons stop --all", "also end processes that no daemon answers for"),
         ),
     ),
@@ -311,9 +369,12 @@ OPERATIONS = (
         "restart the daemon; capture goes on meanwhile",
         effect="admin",
         where="client",
-        params=(FORCE,),
+        params=(FORCE, HOST),
         handler=restart_daemons,
         text=restart_text,
-        examples=(("labd daemons restart", "after an upgrade, or a change of LABD_POLICY"),),
+        examples=(
+            ("labd daemons restart", "after an upgrade, or a change of LABD_POLICY"),
+            ("labd daemons restart --host bench1", "on another machine of the lab"),
+        ),
     ),
 )

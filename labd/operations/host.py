@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labd.errors import LabdError, Usage
 from labd.lab import schema
+from labd.lab.hosts import is_here, own_name
 from labd.operations.labedit import (
     UNSET,
     Report,
@@ -132,24 +133,6 @@ def wired_to(lab: Lab, host: str) -> list[dict[str, str]]:
         for label, channel in channels(table)
         if lab.host_of(target, channel) == host
     ]
-
-
-def is_here(name: str, host: dict[str, Any]) -> bool:
-    """Whether a host is this machine."""
-    known = str(host.get("hostname") or "").lower()
-    return name == "local" or host.get("ssh") == "local" or (bool(known) and known in _own_names())
-
-
-def own_name() -> str:
-    """What this machine calls itself."""
-    import os
-
-    return os.uname().nodename
-
-
-def _own_names() -> set[str]:
-    name = own_name().lower()
-    return {name, name.split(".")[0]} if "." in name else {name}
 
 
 def _user(data: dict[str, Any], path: tuple[Any, ...]) -> str:

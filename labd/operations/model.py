@@ -22,6 +22,16 @@ PLACES = ("here", "daemon", "client")
 KINDS = ("str", "int", "float", "path", "choice", "switch", "rest")
 
 
+#: First word of a verb → the channel of a target that it is about; `*` is all of them.
+CHANNEL_OF = {"serial": "serial", "power": "power", "power-cycle": "power", "power-state": "power", "video": "video",
+              "hid": "hid", "netboot": "netboot", "netif": "netboot", "adb": "adb", "console": "video",
+              "timeline": "*", "record": "*"}  # fmt: skip
+
+#: Which way a file goes when the call runs on another machine: `in` to it, `out` from it to where the caller said,
+#: `into` from it, never over what is there, `direction` as the call's parameter of that name says.
+WAYS = ("", "in", "out", "into", "direction")
+
+
 class Param:
     """One parameter: a positional if `flags` is empty, else an option.
 
@@ -29,10 +39,11 @@ class Param:
     `unit` is printed behind the help (`ms`, `baud`). `minimum` and `maximum` bound numbers. `repeat` makes the
     value a list; any other option given twice is an error. `complete` names what the values are
     (`target`, `interface`, `host`, `skill`, `helper`, `operation`, `file`), for shell completion and near matches.
+    `ships` says which way the file goes where the call runs on another machine (`WAYS`).
     """
 
     __slots__ = ("choices", "complete", "default", "flags", "help", "kind", "maximum", "metavar", "minimum",
-                 "name", "repeat", "required", "unit", "unless")  # fmt: skip
+                 "name", "repeat", "required", "ships", "unit", "unless")  # fmt: skip
 
     def __init__(
         self,
@@ -51,8 +62,10 @@ class Param:
         maximum: float | None = None,
         repeat: bool = False,
         complete: str = "",
+        ships: str = "",
     ) -> None:
         assert kind in KINDS, kind
+        assert ships in WAYS, ships
         self.name = name
         self.help = help
         self.kind = kind
@@ -67,6 +80,7 @@ class Param:
         self.maximum = maximum
         self.repeat = repeat
         self.complete = complete
+        self.ships = ships
 
     @property
     def positional(self) -> bool:
@@ -109,11 +123,12 @@ class Operation:
     must parse. `opaque` says that the trailing words belong to another program and are not checked.
     `missing` says what is not there yet: the words, the help and the checks work, running it is exit 7.
     `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given;
-    `looking` names switches that make one which acts an `observe`.
+    `looking` names switches that make one which acts an `observe`. `stays` says that it runs here wherever the
+    hardware is wired to: it reads the lab file and no more.
     """
 
     __slots__ = ("acting", "aliases", "doc", "effect", "examples", "handler", "looking", "missing", "opaque", "params",
-                 "path", "stream", "summary", "text", "where")  # fmt: skip
+                 "path", "stays", "stream", "summary", "text", "where")  # fmt: skip
 
     def __init__(
         self,
@@ -133,6 +148,7 @@ class Operation:
         missing: str = "",
         acting: tuple[str, ...] = (),
         looking: tuple[str, ...] = (),
+        stays: bool = False,
     ) -> None:
         assert effect in EFFECTS, effect
         assert where in PLACES, where
@@ -152,6 +168,12 @@ class Operation:
         self.missing = missing
         self.acting = acting
         self.looking = looking
+        self.stays = stays
+
+    @property
+    def channel(self) -> str:
+        """The channel of a target that it is about, and so whose host it runs on; "" for what runs here."""
+        return "" if self.stays else CHANNEL_OF.get(self.path[0], "")
 
     def effect_of(self, args: Args) -> str:
         """What this very call does to the world."""

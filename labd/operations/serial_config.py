@@ -172,6 +172,7 @@ SERIAL_CONFIG_OPERATIONS = (
         ("serial", "list"),
         "the serial interfaces that are configured",
         effect="observe",
+        stays=True,
         params=(Param("target", "the target; all of them if left out", complete="target"),),
         handler=list_interfaces,
         text=list_text,

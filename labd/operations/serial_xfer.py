@@ -148,7 +148,7 @@ SERIAL_XFER = Operation(
         Param("direction", "send (to the board) or recv (from it)", kind="choice", choices=("send", "recv"),
               required=True),
         Param("files", "the files; for recv one new name with -p x, none else", repeat=True, complete="file",
-              metavar="FILE…"),
+              metavar="FILE…", ships="direction"),
         Param("target", "the target", flags=("-t", "--target"), complete="target"),
         INTERFACE,
         Param("protocol", "x, y or z: XMODEM, YMODEM, ZMODEM", kind="choice", flags=("-p", "--protocol"),

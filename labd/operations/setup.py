@@ -11,6 +11,7 @@ OPERATIONS = (
         ("setup",),
         "install labd and what it needs, here or on a host of the lab",
         effect="admin",
+        stays=True,
         params=(
             Param("host", "a machine of the lab, over ssh; a target is no host", flags=("-H", "--host"),
                   complete="host"),
