@@ -24,6 +24,7 @@ from labd.policy import SIMULATED, in_force, permits
 from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
 from labd.writers import Writers
+from labd.video.screens import Screens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -73,6 +74,7 @@ class Bench:
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))
+        self.screens = Screens(self)
         self.writers.on_send = self.triggers.sent
         self.shells: dict[tuple[str, str, str], Any] = {}  # what `labd.run_shell` found out about consoles
 
@@ -210,6 +212,7 @@ class Bench:
     async def close(self, *, leave: bool = False) -> None:
         """Close every channel, end every board, and last the capture process.
 
+            await self.screens.follow()
         With `leave`, only let go: ports stay open and captured, boards play on, and the next daemon takes them up.
         """
         (self.triggers.leave if leave else self.triggers.stop)()
@@ -224,6 +227,7 @@ class Bench:
         await trio.to_thread.run_sync(self.chronicle.close)
 
     async def adopt(self) -> None:
+        await self.screens.close(leave=leave)
         """Take up what an earlier daemon left with the capture process. Before anybody is served."""
         from labd.adoption import adopt
 
@@ -240,6 +244,7 @@ class Bench:
 
     async def _entry(self, lab: Lab, target: str) -> Entry:
         real = os.path.realpath(lab.path)
+        await self.screens.recall()
         return await self.enter(real, target, lab.journal, _identity(real))
 
     async def enter(

@@ -251,6 +251,18 @@ async def start_board(argv: list[str], cwd: str) -> trio.Process:
     )
 
 
+async def start_camera(runtime: str, name: str) -> trio.Process:
+    """Start the capture process of a target's screen, with pipes on stdin and stdout; the end of stdin ends it."""
+    import subprocess
+
+    import trio
+
+    argv = [sys.executable, "-m", "labd.video.worker", runtime, name]  # named there for whoever looks with ps
+    return await trio.lowlevel.open_process(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", start_new_session=True
+    )
+
+
 def board_argv(dut: str, link: str, record: str) -> list[str]:
     """The argv of a simulated board's player: a program of its own, which labd does not import."""
     return [sys.executable, "-m", "loopback", dut, "--link", link, "--record", record]

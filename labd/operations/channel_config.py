@@ -56,7 +56,7 @@ def channel_operations(
         return _remove(call, args, kind)
 
     def show(call: Call, args: Args) -> dict[str, Any]:
-        return _show(call, args, kind)
+        return show_channel(call, args, kind)
 
     def list_all(call: Call, args: Args) -> dict[str, Any]:
         return _list(call, kind)
@@ -155,7 +155,8 @@ def _remove(call: Call, args: Args, kind: str) -> dict[str, Any]:
     return report.data()
 
 
-def _show(call: Call, args: Args, kind: str) -> dict[str, Any]:
+def show_channel(call: Call, args: Args, kind: str) -> dict[str, Any]:
+    """The channel of the target named, or of the only one that has such a channel. Raises NotFound."""
     lab = call.lab()
     holders = [name for name, table in lab.targets.items() if kind in table]
     name = args.target

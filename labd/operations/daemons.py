@@ -54,10 +54,10 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     untracked = _untracked(call, status, capture)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
-        return {"daemon": None, "capture": capture, "channels": [], "boards": [], "untracked": untracked}
+        return {"daemon": None, "capture": capture, "channels": [], "screens": [], "boards": [], "untracked": untracked}
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
-    return {"daemon": daemon, "capture": capture, "channels": status["channels"], "boards": status["boards"],
-            "untracked": untracked}  # fmt: skip
+    return {"daemon": daemon, "capture": capture, "channels": status["channels"],
+            "screens": status["screens"], "boards": status["boards"], "untracked": untracked}  # fmt: skip
 
 
 def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -83,6 +83,9 @@ def list_text(data: dict[str, Any], call: Call) -> str:
     for line in data["channels"]:
         where = f"{line['target']}.{line['name']}"
         rows.append(("serial", where, f"{line['state']}  {line.get('device', '')}  lab {line['lab']}"))
+    for screen in data["screens"]:
+        words = f"{screen['signal']}  {screen['device']}  lab {screen['lab']}"
+        rows.append(("video", screen["target"], f"pid {screen['pid']}  {words}"))
     for board in data["boards"]:
         rows.append(("board", board["name"], f"pid {board['pid']}  {board['device']}  restarts {board['restarts']}"))
     for stray in data["untracked"]:
@@ -94,6 +97,7 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
     """Stop the daemon, or the simulated boards named."""
     from labd.client import Client
     from labd.trigger_store import forget
+    from labd.video import kept
 
     status = _status(call)
     if args.names:
@@ -117,6 +121,7 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
     stopped += _stop_capture(call)
     stopped += _hang_up(call)
     forget(paths.runtime_dir(call.env))
+    kept.forget(paths.runtime_dir(call.env))
     if args.all:
         stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None, None) if _end(stray["pid"])]
     if not stopped:
@@ -295,7 +300,7 @@ def _untracked(call: Call, status: dict[str, Any] | None, capture: dict[str, Any
     from labd.platform.processes import own_processes
 
     mine = paths.runtime_dir(call.env)
-    tracked = {status["pid"], *(board["pid"] for board in status["boards"])} if status else set()
+    tracked = {status["pid"], *(each["pid"] for each in (*status["boards"], *status["screens"]))} if status else set()
     tracked |= {capture["pid"], *capture.get("boards", ())} if capture else set()
     return [
         {"pid": process["pid"], "command": process["command"]}

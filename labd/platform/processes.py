@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MODULES = ("labd.daemon", "labd.capture_process", "loopback", "loopback.machine")
+MODULES = (
+    "labd.daemon", "labd.capture_process", "labd.netboot.keeper", "labd.video.worker", "loopback", "loopback.machine",
+)  # fmt: skip
 
 
 def own_processes(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:
