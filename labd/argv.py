@@ -113,7 +113,7 @@ def _resolve(words: list[str], for_help: bool) -> tuple[Operation | None, tuple[
     """The operation that the leading words name, its path, and the words behind them."""
     noun = words[0]
     operations = noun_operations(noun)
-    by_path = {path: op for op in operations for path in (op.path, *op.aliases)}
+    by_path = {path: op for op in operations for path in (op.path, *op.aliases) if path[0] == noun}
     for size in (3, 2):
         wanted = tuple(words[:size])
         if len(wanted) == size and wanted in by_path:

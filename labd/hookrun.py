@@ -8,6 +8,7 @@ cycle would leave a board off.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -62,22 +63,24 @@ class Hooks:
         self._placed = False
 
     def run(self, call: Any, target: str, channel: str, action: str, command: str, who: Mapping[str, Any], *,
-            extra: Sequence[str] = (), timeout_s: float | None = None, stdin: bytes = b"") -> shim.Ended:  # fmt: skip
+            extra: Sequence[str] = (), timeout_s: float | None = None, stdin: bytes = b"",
+            script: str | None = None) -> shim.Ended:  # fmt: skip
         """Run `command` (and `extra` words) for `action` on a channel of a target, asked by `who`; what it did.
 
+        `script`, for sh, is what is run in place of `command` where that is several hooks: see `shell_words`.
         Raises TimedOut when it was killed at its limit, PassedOn with its own exit code when it failed, Busy when
         another hook of this target did not end in time, Unreachable when it can't be started.
         """
         limit = TIMEOUT_SECONDS if timeout_s is None else timeout_s
         folder = os.path.dirname(call.lab_path)
-        env = self._env(call, target)
-        argv = argv_of(command, env, folder, extra)
+        env = self.env_of(call, target)
+        argv = argv_of(command, env, folder, extra) if script is None else ["sh", "-c", script]
         shown = " ".join([command, *extra])
 
         def told() -> None:
             call.note(f"{target}: the {channel} hook for {action} is running; it may take {limit:g} s")
 
-        with self._turn(call.lab_path, target, f"{channel} {action}", limit):
+        with self.turn(call.lab_path, target, f"{channel} {action}", limit):
             try:
                 ended = shim.run_hook(argv, cwd=folder, env=env, timeout_s=limit, stdin=stdin, on_wait=told)
             except LabdError as error:
@@ -99,7 +102,11 @@ class Hooks:
             )
         return ended
 
-    def _env(self, call: Any, target: str) -> dict[str, str]:
+    def shell_words(self, call: Any, target: str, command: str) -> str:
+        """A hook as a part of a shell script that does what running the hook alone would. Raises LabdError."""
+        return shlex.join(argv_of(command, self.env_of(call, target), os.path.dirname(call.lab_path)))
+
+    def env_of(self, call: Any, target: str) -> dict[str, str]:
         """The daemon's environment (which may hold a helper's password), the caller's over it, and where it runs."""
         env = {**os.environ, **call.env, "LABD_TARGET": target, "LABD_LAB": call.lab_path}
         env |= self.environment(call.lab_path, target)
@@ -117,7 +124,8 @@ class Hooks:
                 self.chronicle.log(f"{self.folder}: {error.strerror}: hooks' shells can't call helpers by name")
         return self.folder
 
-    def _turn(self, lab_path: str, target: str, what: str, seconds: float) -> _Turn:
+    def turn(self, lab_path: str, target: str, what: str, seconds: float = TIMEOUT_SECONDS) -> _Turn:
+        """The turn of a target's hooks, taken for `what`; to be left by `with`. Raises Busy after `seconds`."""
         key = (os.path.realpath(lab_path), target)
         with self._making:
             turn = self._turns.setdefault(key, _Turn(target))

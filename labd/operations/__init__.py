@@ -43,16 +43,19 @@ NOUNS = {
 
 
 def noun_operations(noun: str) -> list[Operation]:
-    """The operations whose first word is `noun`, in the order of help. Raises Usage for an unknown noun."""
+    """The operations with a spelling whose first word is `noun`, in the order of help: `power cycle` is `power-cycle`.
+
+    Raises Usage for an unknown noun.
+    """
     if noun not in NOUNS:
         near = nearest(noun, list(NOUNS))
         raise Usage(f"no command {noun!r}", near=near, hint=f"labd commands --search {noun}" if noun.isalnum() else
                     "labd --help")  # fmt: skip
     module = __import__(f"labd.operations.{NOUNS[noun][0]}", fromlist=["OPERATIONS"])
-    found: list[Operation] = [op for op in module.OPERATIONS if op.path[0] == noun]
+    found: list[Operation] = [op for op in module.OPERATIONS if noun in {path[0] for path in (op.path, *op.aliases)}]
     return found
 
 
 def all_operations() -> list[Operation]:
     """The whole table, in the order of help."""
-    return [op for noun in NOUNS for op in noun_operations(noun)]
+    return [op for noun in NOUNS for op in noun_operations(noun) if op.path[0] == noun]
