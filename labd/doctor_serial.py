@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import Any
 
-from labd import paths
-from labd.doctor import Bench, Row, loopback_row, row
-
-#: Device forms that the lab file may hold and this version cannot open.
-LATER = ("board:",)
+from labd.doctor import Bench, Row, access_denied, holders_words, let_go, row
+from labd.doctor_boards import board_row, loopback_row
 
 #: Device forms that are reached over the network. Connecting opens the port over there, so it is not tried.
 NETWORK = ("rfc2217://", "socket://")
@@ -22,54 +19,46 @@ NETWORK = ("rfc2217://", "socket://")
 
 def check_line(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:
     """Every finding about one serial interface of a target."""
+    return [*_of_device(bench, target, line), *_of_capture(bench, target, line)]
+
+
+def _of_capture(bench: Bench, target: str, line: dict[str, Any]) -> Iterator[Row]:
+    """What the daemon that captures the line says of it."""
+    name, live = line["name"], bench.live.get((target, line["name"]))
+    if live is None:
+        return
+    if live["state"] != "open":
+        why = f" ({live['why']})" if live["why"] else ""
+        detail = f"labd captures it, has lost it{why} and goes on waiting for it"
+        fix = f"labd serial log {target} -i {name} --events --tail 5"
+        yield row(target, "serial", "warning", detail, interface=name, device=line["device"], fix=fix)
+    if live["failing"]:
+        detail = f"what it says is not being kept: {live['failing']}"
+        yield row(target, "serial", "denied", detail, interface=name, device=line["device"], fix="df -h ~")
+
+
+def _of_device(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:
     name, device = line["name"], line["device"]
     if device.startswith("loopback:"):
         return [loopback_row(bench, target, name, device)]
-    if device.startswith(LATER):
-        return [
-            row(
-                target,
-                "serial",
-                "incomplete",
-                "devices of this kind arrive with a later version of labd",
-                interface=name,
-                device=device,
-                fix=f"labd serial set {name} -t {target} --device /dev/…  # labd discover lists ports",
-            )
-        ]
+    if device.startswith("board:"):
+        return [board_row(bench, target, "serial", device, f"labd serial set {name} -t {target}", name)]
     if device.startswith(NETWORK):
         scheme, _, where = device.partition("://")
         where = where.rpartition("@")[2].partition("?")[0]
         how = "RFC 2217" if scheme == "rfc2217" else "plain TCP"
         detail = f"a port at {where} by {how}; not contacted, as that opens it over there"
         return [row(target, "serial", "ok", detail, interface=name, device=device)]
-    return _Line(bench, target, name, device).rows()
-
-
-def access_denied(path: str) -> tuple[str, str]:
-    """(why this user may not open a node, the command that changes it)."""
-    from labd.platform.inventory_linux import group_of, listed_in_group, user_name
-
-    group, user = group_of(path), user_name()
-    mode = stat.S_IMODE(os.stat(path).st_mode)
-    if not mode & stat.S_IWGRP:
-        return f"only its owner may open it (mode {mode:04o})", f"sudo chmod 660 {path}"
-    if listed_in_group(group):
-        return (
-            f"group {group!r} may open it; {user} is in it, but this process started before that",
-            "labd daemons stop  # after logging out and in again",
-        )
-    return f"only group {group!r} may open it, and {user} is not in it", (
-        f"sudo usermod -aG {group} {user}  # then log out and in again"
-    )
+    return _Line(bench, target, line).rows()
 
 
 class _Line:
     """The checks of one tty. `path` is what the lab names, made absolute; `node` what it leads to."""
 
-    def __init__(self, bench: Bench, target: str, name: str, device: str) -> None:
-        self.bench, self.target, self.name, self.device = bench, target, name, device
-        self.path = paths.expand(device, bench.env, bench.folder)
+    def __init__(self, bench: Bench, target: str, line: dict[str, Any]) -> None:
+        self.bench, self.target, self.line = bench, target, line
+        self.name, self.device = line["name"], line["device"]
+        self.path = bench.path(self.device)
         self.node = os.path.realpath(self.path)
         self.machine = bench.machine
         self.ports = bench.ports
@@ -94,7 +83,7 @@ class _Line:
         used = set()
         for config in self.bench.data.get("targets", {}).values():
             for line in config.get("serial", []):
-                used.add(os.path.realpath(paths.expand(line["device"], self.bench.env, self.bench.folder)))
+                used.add(os.path.realpath(self.bench.path(line["device"])))
         return [port for port in self.ports if port["node"] not in used and not port.get("system_console")]
 
     def _pick(self) -> str:
@@ -121,27 +110,39 @@ class _Line:
 
     def _main(self) -> Row:
         if not os.access(self.path, os.R_OK | os.W_OK):
-            return self._row("denied", *access_denied(self.path))
-        holders = self.machine.holders(self.node)
+            return self._row("denied", *access_denied(self.bench, self.path))
+        ours = self.machine.facts.held_by_this_process(self.node)
+        holders = self.machine.others(self.node)
+        if holders and ours:
+            detail = f"captured by labd, and also opened by {holders_words(holders)}: each takes bytes from the other"
+            return self._row("busy", detail, let_go(holders[0], self.node))
         if holders:
-            who = ", ".join(f"{h['command']} (pid {h['pid']})" for h in holders)
-            return self._row("busy", f"held by {who}", _free(holders[0], self.node))
-        if self.machine.facts.held_by_this_process(self.node):
+            return self._row("busy", f"held by {holders_words(holders)}", let_go(holders[0], self.node))
+        locked = self.machine.facts.lock_file(self.node)
+        if locked and self.machine.facts.alive(locked[1]):
+            return self._row(
+                "busy", f"pid {locked[1]} has locked it by {locked[0]}", f"ps -fp {locked[1]}  # ask its owner"
+            )
+        return self._row("ok", self._present(ours))
+
+    def _present(self, ours: bool) -> str:
+        """What is said of a port that could be opened now."""
+        if ours:
             detail = "captured by labd's own daemon"
         elif self.machine.facts.sees_everybody():
             detail = "present, nobody holds it"
         else:
             detail = "present, nobody is seen to hold it (what other users' programs hold can't be seen)"
         if self.machine.ports.is_pty(self.path):
-            detail += "; a pseudo-terminal: no modem lines, no break, no line rate"
-        elif self.facts.get("driver"):
-            detail += f"; {self.facts['driver']}"
-        return self._row("ok", detail)
+            return detail + "; a pseudo-terminal: no modem lines, no break, no line rate"
+        return f"{detail}; {self.facts['driver']}" if self.facts.get("driver") else detail
 
     def _warnings(self) -> Iterator[Row]:
         yield from self._shared()
         yield from self._naming()
         yield from self._meddlers()
+        yield from self._lines()
+        yield from self._stale_lock()
         facts = self.facts
         if facts.get("system_console"):
             yield self._row(
@@ -164,7 +165,7 @@ class _Line:
         """Two interfaces of the lab that lead to one port."""
         for target, config in sorted(self.bench.data.get("targets", {}).items()):
             for line in config.get("serial", []):
-                other = os.path.realpath(paths.expand(line["device"], self.bench.env, self.bench.folder))
+                other = os.path.realpath(self.bench.path(line["device"]))
                 if other == self.node and (target, line["name"]) != (self.target, self.name):
                     yield self._row(
                         "warning",
@@ -213,15 +214,29 @@ class _Line:
                 "sudo systemctl disable --now brltty brltty-udev",
             )
 
+    def _lines(self) -> Iterator[Row]:
+        """What opening and closing do to DTR and RTS, by which many boards are reset or switched."""
+        if self.machine.facts.drops_lines(self.node):
+            yield self._row(
+                "warning",
+                "HUPCL is set: DTR and RTS drop when the port is closed, which resets many boards",
+                f"stty -F {quote(self.node)} -hupcl",
+            )
+        quiet = self.line.get("power_button") or self.line.get("assert_dtr") is False
+        if quiet and self.facts.get("driver") and (self.target, self.name) not in self.bench.live:
+            why = "is wired to the power button" if self.line.get("power_button") else "must stay released"
+            yield self._row(
+                "warning",
+                f"the system raises DTR for a moment whenever the port is opened, and DTR {why}",
+                f"labd serial watch {self.target} -i {self.name}  # opens it once and keeps it",
+            )
 
-def _free(holder: dict[str, Any], node: str) -> str:
-    """The command that makes a holder let go."""
-    command = os.path.basename((holder.get("command") or "").split(" ", 1)[0])
-    tty = os.path.basename(node)
-    known = {
-        "ModemManager": "sudo systemctl stop ModemManager",
-        "brltty": "sudo systemctl stop brltty brltty-udev",
-        "agetty": f"sudo systemctl stop serial-getty@{tty}",
-        "getty": f"sudo systemctl stop serial-getty@{tty}",
-    }
-    return known.get(command, f"ask its owner, or if it is yours: kill {holder['pid']}")
+    def _stale_lock(self) -> Iterator[Row]:
+        """The lock of a program that has died, which minicom and its like still heed."""
+        locked = self.machine.facts.lock_file(self.node)
+        if locked and not self.machine.facts.alive(locked[1]):
+            yield self._row(
+                "warning",
+                f"{locked[0]} names pid {locked[1]}, which is gone: other programs take the port for busy",
+                f"sudo rm {quote(locked[0])}",
+            )

@@ -10,13 +10,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from labd.platform.inventory import Account, Query, no_query, this_account
+
 #: Where a running adb server answers, and how long it may take, in seconds.
 ADB_ADDRESS = ("127.0.0.1", 5037)
 ADB_TIMEOUT_S = 1.0
 
 #: What is kept of a port's facts, as `labd.platform` lists them.
 PORT_KEYS = (
-    "device", "node", "by_id", "by_path", "description", "driver", "vid", "pid", "serial", "topology", "latency_ms",
+    "device", "node", "by_id", "by_path", "description", "product", "driver", "vid", "pid", "serial", "interface",
+    "topology", "latency_ms",
 )  # fmt: skip
 
 
@@ -32,20 +35,24 @@ def this_machine() -> "Machine":
     else:
         from labd.platform.inventory_linux import LinuxInventory
 
-        facts = LinuxInventory()
-    return Machine(facts, platform.current())
+        facts = LinuxInventory(query=shim.run_captured)
+    return Machine(facts, platform.current(), query=shim.run_captured)
 
 
 class Machine:
     """Everything that may be asked of a machine, behind one object, so that a test can give a made-up one.
 
-    `facts` is a LinuxInventory or a MacInventory; `ports` is `labd.platform.current()` or what stands in for it.
+    `facts` is a LinuxInventory or a MacInventory; `ports` is `labd.platform.current()` or what stands in for it;
+    `query` puts a short, harmless question to a program; `account` is who we run as.
     """
 
-    def __init__(self, facts: Any, ports: Any, adb: tuple[str, int] = ADB_ADDRESS) -> None:
+    def __init__(self, facts: Any, ports: Any, adb: tuple[str, int] = ADB_ADDRESS, *, query: Query = no_query,
+                 account: Account | None = None) -> None:  # fmt: skip
         self.facts = facts
         self.ports = ports
         self.adb = adb
+        self.query = query
+        self.account = account or this_account()
 
     def serial_ports(self) -> list[dict[str, Any]]:
         """Ports with hardware behind them: device (the most stable name), node, by_id, by_path, what it is, holders.
@@ -73,6 +80,11 @@ class Machine:
         except OSError:
             return []
 
+    def others(self, node: str) -> list[dict[str, Any]]:
+        """The holders of a device that this process did not start: none of the daemon's own workers."""
+        mine = os.getpid()
+        return [holder for holder in self.holders(node) if not self.facts.descends(holder["pid"], mine)]
+
     def network(self) -> list[dict[str, Any]]:
         """Wired interfaces with hardware behind them, those that may serve a board first."""
         wired = [nic for nic in self.facts.network_interfaces() if not nic["wireless"]]
@@ -97,28 +109,47 @@ class Machine:
 
 def simulated() -> dict[str, str]:
     """Built-in simulated boards: name → title, read from their files. Empty when they are not installed."""
-    import tomllib
+    return {name: str(board.get("title", "")) for name, board in _loopback_files("duts")}
 
-    found: dict[str, str] = {}
-    for path in _dut_files():
-        try:
-            with open(path, "rb") as file:
-                title = tomllib.load(file).get("title", "")
-        except (OSError, tomllib.TOMLDecodeError):
-            continue
-        found[os.path.basename(path)[: -len(".toml")]] = str(title)
+
+def virtual(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Virtual boards: name → title, has, program, `missing` (what is not installed of what plays it), fix.
+
+    Empty when they are not installed.
+    """
+    found = {}
+    for name, board in _loopback_files("boards"):
+        program, absent, packages = str(board.get("program", "")), [], []
+        if on_path(program, env) is None:
+            absent, packages = [program], [str(board.get("package", program))]
+        for file in board.get("files", {}).values():
+            if not any(os.path.exists(path) for path in file["look"]):
+                absent.append(os.path.basename(file["look"][0]))
+                packages.append(str(file["package"]))
+        brew = "brew install qemu" if sys.platform == "darwin" else None
+        fix = (brew or f"sudo apt install {' '.join(dict.fromkeys(packages))}") if absent else None
+        found[name] = {"title": str(board.get("title", "")), "has": list(board.get("has", [])), "program": program,
+                       "missing": ", ".join(absent) or None, "fix": fix}  # fmt: skip
     return found
 
 
-def _dut_files() -> Iterator[str]:
-    """The files of the built-in boards. Finds the package `loopback` without importing it."""
+def _loopback_files(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(name, contents) of the built-in boards of one kind. Finds the package `loopback` without importing it."""
+    import tomllib
     from importlib.util import find_spec
 
     spec = find_spec("loopback")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        duts = os.path.join(folder, "duts")
-        if os.path.isdir(duts):
-            yield from (os.path.join(duts, name) for name in sorted(os.listdir(duts)) if name.endswith(".toml"))
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        folder = os.path.join(place, kind)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            stem, extension = os.path.splitext(name)
+            if extension != ".toml":
+                continue
+            try:
+                with open(os.path.join(folder, name), "rb") as file:
+                    yield stem, tomllib.load(file)
+            except (OSError, tomllib.TOMLDecodeError):
+                continue
 
 
 def on_path(program: str, env: Mapping[str, str]) -> str | None:
@@ -129,38 +160,43 @@ def on_path(program: str, env: Mapping[str, str]) -> str | None:
 
 
 def discover(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
-    """The whole inventory as plain data: serial, ethernet, video, adb, simulated, notes.
+    """The whole inventory as plain data: serial, ethernet, video, hid, adb, boards, simulated, notes.
 
     `notes` says, for each kind that is empty or unknown, where was looked and what may be the reason.
     """
-    notes: list[str] = []
-    ports = machine.serial_ports()
-    if not ports:
-        notes.append(_no_ports(machine))
-    if any(port["ambiguous"] for port in ports):
-        notes.append("serial: adapters without a serial number of their own share a by-id name; use by-path names")
-    network = machine.network()
-    if not network:
-        notes.append("ethernet: no wired interface with hardware behind it")
-    video = machine.facts.video_devices()
-    if video is None:
-        notes.append("video: this system did not tell its cameras")
-    elif not video:
-        notes.append("video: no capture device under /sys/class/video4linux; a dongle needs the uvcvideo driver")
-    devices = machine.adb_devices()
-    if devices is None:
-        notes.append("adb: installed, but its server is not running; `adb devices` starts it" if on_path("adb", env)
-                     else "adb: not installed (package adb, or android-platform-tools with brew)")  # fmt: skip
-    elif not devices:
-        notes.append("adb: the server runs and sees no device; is USB debugging on?")
+    from labd.injectors import injectors
+
+    ports, network = machine.serial_ports(), machine.network()
+    video, devices = machine.facts.video_devices(), machine.adb_devices()
     return {
         "serial": ports,
         "ethernet": [{"device": nic["name"], "active": nic["carrier"], **nic} for nic in network],
-        "video": video or [],
+        "video": [{**found, "holders": machine.holders(found["device"])} for found in video or []],
+        "hid": injectors(machine, ports),
         "adb": devices or [],
+        "boards": [{"device": f"board:{name}", **board} for name, board in virtual(env).items()],
         "simulated": [{"device": f"loopback:{name}", "title": title} for name, title in simulated().items()],
-        "notes": notes,
+        "notes": list(_notes(machine, env, ports, network, video, devices)),
     }
+
+
+def _notes(machine: Machine, env: Mapping[str, str], ports: list[dict[str, Any]], network: list[dict[str, Any]],
+           video: list[dict[str, Any]] | None, devices: list[dict[str, str]] | None) -> Iterator[str]:  # fmt: skip
+    if not ports:
+        yield _no_ports(machine)
+    if any(port["ambiguous"] for port in ports):
+        yield "serial: adapters without a serial number of their own share a by-id name; use by-path names"
+    if not network:
+        yield "ethernet: no wired interface with hardware behind it"
+    if video is None:
+        yield "video: this system did not tell its cameras"
+    elif not video:
+        yield "video: no capture device under /sys/class/video4linux; a dongle needs the uvcvideo driver"
+    if devices is None:
+        yield ("adb: installed, but its server is not running; `adb devices` starts it" if on_path("adb", env)
+               else "adb: not installed (package adb, or android-platform-tools with brew)")  # fmt: skip
+    elif not devices:
+        yield "adb: the server runs and sees no device; is USB debugging on?"
 
 
 def _no_ports(machine: Machine) -> str:

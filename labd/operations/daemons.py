@@ -54,10 +54,12 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     untracked = _untracked(call, status, capture)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
-        return {"daemon": None, "capture": capture, "channels": [], "screens": [], "boards": [], "untracked": untracked}
+        return {"daemon": None, "capture": capture, "channels": [], "screens": [], "kept": [], "boards": [],
+                "untracked": untracked}  # fmt: skip
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
     return {"daemon": daemon, "capture": capture, "channels": status["channels"],
-            "screens": status["screens"], "boards": status["boards"], "untracked": untracked}  # fmt: skip
+            "screens": status["screens"], "kept": status["kept"],
+            "boards": status["boards"], "untracked": untracked}  # fmt: skip
 
 
 def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -86,6 +88,9 @@ def list_text(data: dict[str, Any], call: Call) -> str:
     for screen in data["screens"]:
         words = f"{screen['signal']}  {screen['device']}  lab {screen['lab']}"
         rows.append(("video", screen["target"], f"pid {screen['pid']}  {words}"))
+    for kept in data["kept"]:
+        words = f"{kept['command']} serve  lab {kept['lab']}"
+        rows.append((kept["channel"], kept["target"], f"pid {kept['pid']}  {words}"))
     for board in data["boards"]:
         rows.append(("board", board["name"], f"pid {board['pid']}  {board['device']}  restarts {board['restarts']}"))
     for stray in data["untracked"]:

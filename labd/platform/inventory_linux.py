@@ -4,20 +4,24 @@ Owns no device and changes nothing. Every root is a parameter, so that tests can
 is not there (no /sys in a container, no udev) makes an answer shorter, never an error.
 """
 
-import grp
+import ipaddress
 import os
-import pwd
 import re
+import termios
 from typing import Any
+
+from labd.platform import sockets_linux, supply_linux
+from labd.platform.inventory import Query, no_query
 
 
 class LinuxInventory:
-    """Read-only look at the machine under `root` (default: the real one)."""
+    """Read-only look at the machine under `root` (default: the real one); `query` puts a question to a program."""
 
     name = "linux"
 
-    def __init__(self, root: str = "/") -> None:
+    def __init__(self, root: str = "/", query: Query = no_query) -> None:
         self.root = root
+        self.query = query
         self.sys, self.proc = os.path.join(root, "sys"), os.path.join(root, "proc")
         self.dev, self.run = os.path.join(root, "dev"), os.path.join(root, "run")
 
@@ -49,6 +53,20 @@ class LinuxInventory:
         """Whether this very process has the node open: it is the daemon then, and captures from it."""
         folder = os.path.join(self.proc, "self", "fd")
         return any(os.path.realpath(os.path.join(folder, entry)) == node for entry in _listdir(folder))
+
+    def drops_lines(self, node: str) -> bool | None:
+        """Whether closing the port drops DTR and RTS (HUPCL); None when this process does not have it open.
+
+        Only an open port tells, and opening one raises its lines: so of others' ports nothing is known.
+        """
+        folder = os.path.join(self.proc, "self", "fd")
+        for entry in _listdir(folder):
+            if os.path.realpath(os.path.join(folder, entry)) == node:
+                try:
+                    return bool(termios.tcgetattr(int(entry))[2] & termios.HUPCL)
+                except (OSError, ValueError, termios.error):
+                    continue
+        return None
 
     def _udev(self, node: str) -> dict[str, str]:
         try:
@@ -125,48 +143,110 @@ class LinuxInventory:
         return names
 
     def video_devices(self) -> list[dict[str, Any]]:
-        """Capture nodes: index, device, name, id (its by-id link), driver; metadata-only nodes are left out."""
+        """Capture nodes: index, device, name, id (its by-id link, else by-path), by_path, topology (of its USB device).
+
+        Nodes that give metadata only are left out.
+        """
         found = []
-        links: dict[str, str] = {}
-        for kind in ("by-path", "by-id"):
-            folder = os.path.join(self.dev, "v4l", kind)
-            for entry in _listdir(folder):
-                links[os.path.realpath(os.path.join(folder, entry))] = os.path.join(folder, entry)
+        by_id, by_path = (self._links(os.path.join("v4l", kind)) for kind in ("by-id", "by-path"))
         for entry in _listdir(os.path.join(self.sys, "class", "video4linux")):
             base = os.path.join(self.sys, "class", "video4linux", entry)
             number = entry.removeprefix("video")
             if not number.isdigit() or _read(os.path.join(base, "index")) not in ("", "0"):
                 continue
             node = os.path.join(self.dev, entry)
+            real = os.path.realpath(node)
             found.append({"index": int(number), "device": node, "name": _read(os.path.join(base, "name")) or entry,
-                          "id": links.get(os.path.realpath(node))})  # fmt: skip
+                          "id": by_id.get(real) or by_path.get(real), "by_path": by_path.get(real),
+                          "topology": _topology(os.path.join(base, "device"))})  # fmt: skip
         return sorted(found, key=lambda video: int(video["index"]))
 
+    def is_metadata_node(self, node: str) -> bool:
+        """Whether a video node gives no pictures, only what its driver says beside them."""
+        index = _read(os.path.join(self.sys, "class", "video4linux", os.path.basename(node), "index"))
+        return index not in ("", "0")
 
-def group_of(path: str) -> str:
-    """The name of the group that a node belongs to (its number, where it has no name)."""
-    gid = os.stat(path).st_gid
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
+    def hid_gadgets(self) -> list[str]:
+        """The nodes by which this machine is a keyboard or mouse of another (/dev/hidgN)."""
+        return [os.path.join(self.dev, name) for name in _listdir(self.dev) if re.fullmatch(r"hidg\d+", name)]
+
+    def _links(self, kind: str) -> dict[str, str]:
+        """Real node → the stable link to it in this folder of /dev."""
+        folder = os.path.join(self.dev, kind)
+        return {os.path.realpath(path): path for path in (os.path.join(folder, name) for name in _listdir(folder))}
+
+    # -- what other parts of the system do to a bench ---------------------------------------------------------
+
+    def listeners(self, protocol: str, port: int) -> list[dict[str, Any]] | None:
+        """Who takes what comes to a port (`tcp` or `udp`): address, pid, command. None when that can't be known."""
+        return sockets_linux.listeners(self.proc, protocol, port)
+
+    def descends(self, pid: int, ancestor: int) -> bool:
+        """Whether a process is `ancestor` or one that it started."""
+        return sockets_linux.descends(self.proc, pid, ancestor)
+
+    def networks(self) -> list[tuple[str, ipaddress.IPv4Network]]:
+        """(interface, IPv4 network) of what is routed, default routes left out."""
+        return sockets_linux.networks(self.proc)
+
+    def may_serve(self) -> bool:
+        """Whether this process may set up a link and serve DHCP and TFTP on it: root, or the capabilities for it."""
+        needed = 1 << 10 | 1 << 12 | 1 << 13  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW
+        return sockets_linux.capabilities(self.proc) & needed == needed
+
+    def managed_by(self, name: str) -> str | None:
+        """The program that sets addresses of this interface by itself, if one does."""
+        index = _read(os.path.join(self.sys, "class", "net", name, "ifindex"))
+        state = _read(os.path.join(self.run, "NetworkManager", "devices", index or "-"))
+        return "NetworkManager" if re.search(r"^managed=true", state, re.MULTILINE) else None
+
+    def power_troubles(self) -> list[tuple[str, str]]:
+        """(what, what is wrong) of the machine's supply and its USB hubs."""
+        word = None
+        if os.path.exists(os.path.join(self.dev, "vcio")):  # a Raspberry Pi: its firmware can be asked
+            code, text = self.query(["vcgencmd", "get_throttled"], 3.0)
+            found = re.search(rb"throttled=(0x[0-9a-f]+)", text) if code == 0 else None
+            word = int(found[1], 16) if found else None
+        weak = supply_linux.undervoltage(self.sys, word)
+        return ([("supply", weak)] if weak else []) + list(supply_linux.hub_troubles(self.sys))
+
+    def usb_hubs(self) -> list[str]:
+        """The nodes of the USB hubs (/dev/bus/usb/BUS/DEVICE), which switching a port's power has to open."""
+        base = os.path.join(self.sys, "bus", "usb", "devices")
+        found = []
+        for name in _listdir(base):
+            if _read(os.path.join(base, name, "bDeviceClass")) == "09":
+                numbers = [_read(os.path.join(base, name, what)) for what in ("busnum", "devnum")]
+                if all(number.isdigit() for number in numbers):
+                    found.append(os.path.join(self.dev, "bus/usb", *(number.zfill(3) for number in numbers)))
+        return found
+
+    def lock_file(self, node: str) -> tuple[str, int] | None:
+        """(path, pid) of the UUCP lock that minicom, pppd and their like leave for a port."""
+        path = os.path.join(self.root, "var/lock", f"LCK..{os.path.basename(node)}")
+        number = _read(path).strip()
+        return (path, int(number)) if number.isdigit() else None
+
+    def alive(self, pid: int) -> bool:
+        """Whether a process with this number runs."""
+        return os.path.isdir(os.path.join(self.proc, str(pid)))
+
+    def ends_at_logout(self, user: str, runtime: str) -> bool:
+        """Whether the system takes the directory `runtime` away when this user's last session ends."""
+        under = os.path.join("/run/user", "")
+        return runtime.startswith(under) and not os.path.exists(os.path.join(self.root, "var/lib/systemd/linger", user))
+
+    def console_fonts(self) -> list[str]:
+        """The folders with fonts of text consoles (PSF), by which a console's picture is read exactly."""
+        places = ("usr/share/consolefonts", "usr/share/kbd/consolefonts", "usr/lib/kbd/consolefonts",
+                  "lib/kbd/consolefonts")  # fmt: skip
+        return [place for place in (os.path.join(self.root, place) for place in places) if _listdir(place)]
 
 
-def user_name() -> str:
-    """Who this process runs as."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
-def listed_in_group(group: str) -> bool:
-    """Whether the user database has us in the group, whatever this process was given at log-in."""
-    try:
-        entry = grp.getgrnam(group)
-        return user_name() in entry.gr_mem or pwd.getpwuid(os.getuid()).pw_gid == entry.gr_gid
-    except KeyError:
-        return False
+def _topology(device: str) -> str | None:
+    """The USB device (`1-4.2`) that a sysfs device belongs to."""
+    names = os.path.realpath(device).split("/")
+    return next((name for name in reversed(names) if re.fullmatch(r"\d+-[\d.]+", name)), None)
 
 
 def _read(path: str) -> str:

@@ -8,15 +8,9 @@ module does not import), and without it, or when the program is missing, the ans
 import os
 import re
 import socket
-from collections.abc import Callable
 from typing import Any
 
-#: argv and a limit in seconds → exit code (None: no such program, or too slow) and stdout.
-Query = Callable[[list[str], float], tuple[int | None, bytes]]
-
-
-def _no_query(argv: list[str], seconds: float) -> tuple[int | None, bytes]:
-    return None, b""
+from labd.platform.inventory import Query, no_query
 
 
 class MacInventory:
@@ -24,7 +18,7 @@ class MacInventory:
 
     name = "macos"
 
-    def __init__(self, query: Query = _no_query, interfaces: list[str] | None = None) -> None:
+    def __init__(self, query: Query = no_query, interfaces: list[str] | None = None) -> None:
         self.query = query
         self._interfaces = interfaces
 
@@ -45,6 +39,10 @@ class MacInventory:
             except (OSError, ValueError):
                 continue
         return False
+
+    def drops_lines(self, node: str) -> bool | None:
+        """Not told: which of our descriptors is a port's is not to be seen by its name here."""
+        return None
 
     def running(self, names: set[str]) -> dict[str, int]:
         """None of the programs that take ports on Linux exist here."""
@@ -98,11 +96,100 @@ class MacInventory:
             listed = json.loads(text)["SPCameraDataType"]
             return [
                 {"index": index, "device": str(camera["spcamera_unique-id"]), "name": str(camera["_name"]),
-                 "id": str(camera["spcamera_unique-id"])}
+                 "id": str(camera["spcamera_unique-id"]), "by_path": None, "topology": None}
                 for index, camera in enumerate(listed)
             ]  # fmt: skip
         except (ValueError, KeyError, TypeError):
             return None
+
+    def is_metadata_node(self, node: str) -> bool:
+        """There are none."""
+        return False
+
+    def hid_gadgets(self) -> list[str]:
+        """A Mac can't be another machine's keyboard."""
+        return []
+
+    def listeners(self, protocol: str, port: int) -> list[dict[str, Any]] | None:
+        """Who takes what comes to a port (`tcp` or `udp`): address, pid, command. None when that can't be known.
+
+        lsof tells of this user's programs only, or, as root, of all.
+        """
+        state = ["-sTCP:LISTEN"] if protocol == "tcp" else []
+        code, text = self.query(["lsof", "-nP", f"-i{protocol.upper()}:{port}", *state, "-Fpcn"], 10.0)
+        if code is None:
+            return None
+        found: list[dict[str, Any]] = []
+        pid, command = None, None
+        for line in text.decode("utf-8", "replace").splitlines():
+            key, value = line[:1], line[1:]
+            if key == "p":
+                pid = int(value)
+            elif key == "c":
+                command = value
+            elif key == "n" and "->" not in value:
+                address = value.rpartition(":")[0].strip("[]")
+                found.append({"address": "0.0.0.0" if address == "*" else address, "pid": pid, "command": command})
+        return found
+
+    def descends(self, pid: int, ancestor: int) -> bool:
+        """Whether a process is `ancestor` or one that it started."""
+        _, text = self.query(["ps", "-axo", "pid=,ppid="], 5.0)
+        pairs = (line.split() for line in text.decode("ascii", "replace").splitlines())
+        parents = {int(words[0]): int(words[1]) for words in pairs if len(words) == 2}
+        for _ in range(64):
+            if pid == ancestor:
+                return True
+            pid = parents.get(pid, 0)
+        return False
+
+    def networks(self) -> list[tuple[str, Any]]:
+        """Not asked for: what is routed is not told in a form that lasts."""
+        return []
+
+    def may_serve(self) -> bool:
+        """Whether this process may set up a link and serve DHCP and TFTP on it: root's alone."""
+        return os.geteuid() == 0
+
+    def managed_by(self, name: str) -> str | None:
+        """configd keeps what was set until the service is changed; nothing to warn of."""
+        return None
+
+    def power_troubles(self) -> list[tuple[str, str]]:
+        """Nothing here tells."""
+        return []
+
+    def usb_hubs(self) -> list[str]:
+        """Hubs have no nodes here: whoever may run the program may switch them."""
+        return []
+
+    def lock_file(self, node: str) -> tuple[str, int] | None:
+        """(path, pid) of the UUCP lock that cu and its like leave for a port."""
+        path = os.path.join("/var/spool/lock", f"LCK..{os.path.basename(node)}")
+        try:
+            with open(path, encoding="ascii", errors="replace") as file:
+                number = file.read(32).strip()
+        except OSError:
+            return None
+        return (path, int(number)) if number.isdigit() else None
+
+    def alive(self, pid: int) -> bool:
+        """Whether a process with this number runs."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def ends_at_logout(self, user: str, runtime: str) -> bool:
+        """No directory is taken away at log-out."""
+        return False
+
+    def console_fonts(self) -> list[str]:
+        """None come with the system."""
+        return []
 
     def _hardware_ports(self) -> dict[str, tuple[str, str]]:
         _, text = self.query(["networksetup", "-listallhardwareports"], 5.0)

@@ -1,0 +1,207 @@
+"""Power and input hooks: would they start, and could what they start do its work? Nothing of the lab is run.
+
+A hook's programs are found as the bench would find them, through `~`, `sudo`, `env`, `timeout`, `sh -c`. Of bundled
+helpers it is known what they need in their turn. sudo is asked whether it would want a password (`sudo -n -l`), which
+runs nothing.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from shlex import quote
+from typing import Any
+
+from labd import doctor_sudo, helpers, hookwords
+from labd.doctor import Bench, Row, access_denied, holders_words, let_go, row
+from labd.lab.redact import redact
+
+HOOK_KEYS = ("cycle_cmd", "on_cmd", "off_cmd", "state_cmd")
+
+#: Bundled helper → (the program that it needs, the package that has it).
+NEEDS_PROGRAM = {"usbhub": ("uhubctl", "uhubctl")}
+
+#: Bundled helper → (the Python module that it needs, what installs it).
+NEEDS_MODULE = {"pdu": ("labgrid", "pip install 'labd[pdu]'")}
+
+
+def check_power(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
+    """The hooks of a power channel, and the serial line that senses or switches."""
+    keys = [key for key in HOOK_KEYS if config.get(key)]
+    lines = {line["name"]: line for line in bench.data["targets"][target].get("serial", [])}
+    name = config.get("serial_interface")
+    if not keys and not name:
+        yield row(
+            target,
+            "power",
+            "incomplete",
+            "no hook is set",
+            fix=f'labd power set -t {target} --cycle-cmd "PROGRAM …"  # labd helper lists bundled ones',
+        )
+    for key in keys:
+        yield from hook_rows(bench, target, "power", key, config[key])
+    if name and name not in lines:
+        first = next(iter(lines), None)
+        fix = f"--serial-interface {first}" if first else "--unset serial_interface"
+        yield row(
+            target,
+            "power",
+            "missing",
+            f"serial_interface {name!r} is no serial interface of {target}",
+            interface="serial_interface",
+            device=name,
+            fix=f"labd power set -t {target} {fix}",
+        )
+    elif name and not lines[name].get("power_sense_signal") and not lines[name].get("power_button"):
+        yield row(
+            target,
+            "power",
+            "incomplete",
+            f"serial interface {name} neither senses power nor presses a button",
+            interface="serial_interface",
+            device=name,
+            fix=f"labd serial set {name} -t {target} --sense cts  # or --power-button true",
+        )
+
+
+def check_hid(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
+    """The command that types and clicks."""
+    if not config.get("cmd"):
+        fix = f'labd hid set -t {target} --cmd "PROGRAM …"  # labd helper lists bundled ones'
+        yield row(target, "hid", "incomplete", "no command is set", fix=fix)
+        return
+    yield from hook_rows(bench, target, "hid", "cmd", config["cmd"])
+
+
+def hook_rows(bench: Bench, target: str, channel: str, key: str, text: str) -> Iterator[Row]:
+    """What can be known of a hook without running it: one row for the worst finding, or an `ok` that says what was
+    found and what was not looked at."""
+    yield next(_Hook(bench, target, channel, key, text).findings())
+
+
+class _Hook:
+    """The checks of one hook, in the order in which running it would meet them."""
+
+    def __init__(self, bench: Bench, target: str, channel: str, key: str, text: str) -> None:
+        self.bench, self.target, self.channel, self.key = bench, target, channel, key
+        self.hook = hookwords.Hook(text, bench.env)
+        self.text = redact(text)
+        self.again = f'labd {channel} set -t {target} --{key.replace("_", "-")} "PROGRAM …"'
+        self.found = ""
+
+    def findings(self) -> Iterator[Row]:
+        """What is wrong, the first first; `ok` at the end."""
+        if self.hook.problem:
+            yield self._row("incomplete", f"the hook can't run: {self.hook.problem}", self.text, self.again)
+        yield from self._programs()
+        yield from self._needs()
+        yield from self._sudo()
+        yield from self._devices()
+        doubts = "".join(f"; {note}" for note in self.hook.notes)
+        yield self._row("ok", f"found {self.found}; the hook was not run{doubts}", self.hook.programs[-1], None)
+
+    def _row(self, status: str, detail: str, device: str | None, fix: str | None) -> Row:
+        return row(self.target, self.channel, status, detail, interface=self.key, device=device, fix=fix)
+
+    def _programs(self) -> Iterator[Row]:
+        for program in self.hook.programs:
+            path, self.found = hookwords.find(program, self.bench.env, self.bench.folder)
+            if path is None:
+                denied = "not executable" in self.found
+                place = self.found.rpartition(" is ")[0] or self.found
+                fix = f"chmod +x {quote(place)}" if denied else self.again
+                yield self._row("denied" if denied else "missing", self.found, program, fix)
+
+    def _needs(self) -> Iterator[Row]:
+        """What the helper that is called needs in its turn."""
+        for helper in set(self.hook.programs) & {*NEEDS_PROGRAM, *NEEDS_MODULE, "qmp"}:
+            program, package = NEEDS_PROGRAM.get(helper, ("", ""))
+            if program and not self.bench.on_path(program):
+                yield self._row("missing", f"the helper {helper} needs {program}, which is not on PATH", helper,
+                                install(self.bench, package))  # fmt: skip
+            elif program:
+                yield from self._hubs(helper)
+            module, how = NEEDS_MODULE.get(helper, ("", ""))
+            if module and not _importable(module):
+                yield self._row("missing", f"the helper {helper} needs the Python package {module}", helper, how)
+            if helper == "qmp" and "--socket" not in self.hook.text and not self._has_board():
+                yield self._row(
+                    "incomplete",
+                    f"the helper qmp drives a virtual board, and {self.target} has none",
+                    helper,
+                    f"labd serial add console -t {self.target} --device board:NAME  # labd discover lists them",
+                )
+
+    def _has_board(self) -> bool:
+        config = self.bench.data["targets"][self.target]
+        devices = [line.get("device", "") for line in config.get("serial", [])] + [
+            config.get("video", {}).get("device") or ""
+        ]
+        return any(device.startswith("board:") for device in devices)
+
+    def _hubs(self, helper: str) -> Iterator[Row]:
+        """Switching a hub's port means opening the hub's node."""
+        if "sudo" in self.hook.programs:
+            return
+        shut = [node for node in self.bench.machine.facts.usb_hubs() if not os.access(node, os.W_OK)]
+        if shut:
+            yield self._row(
+                "denied",
+                f"this user may not open the USB hub {shut[0]}, so its ports can't be switched",
+                helper,
+                "labd setup  # proposes the udev rule; or call the helper by sudo -n",
+            )
+
+    def _sudo(self) -> Iterator[Row]:
+        """Whether sudo would stop the hook to ask for a password that nobody can type."""
+        if not self.hook.by_sudo:
+            return
+        first, *rest = self.hook.by_sudo
+        found = hookwords.find(first, self.bench.env, self.bench.folder)[0] or first
+        argv = [*(helpers.command(first) if helpers.has(first) else [found]), *rest]
+        program = argv[0]
+        if doctor_sudo.lets(self.bench.machine, argv):
+            return
+        why = "sudo does not let this user run it without a password, and nobody can type one into a hook"
+        yield self._row("denied", why, program, doctor_sudo.grant(self.bench.machine, [program]))
+
+    def _devices(self) -> Iterator[Row]:
+        for device in self.hook.devices:
+            yield from self._device(device, os.path.realpath(device))
+
+    def _device(self, device: str, node: str) -> Iterator[Row]:
+        if not os.path.exists(device):
+            fix = f"{self.again}  # or plug it in"
+            yield self._row("missing", f"the hook names {device}, which is not there", device, fix)
+            return
+        if not stat.S_ISCHR(os.stat(device).st_mode):
+            return
+        if "sudo" not in self.hook.programs and not os.access(device, os.R_OK | os.W_OK):
+            why, fix = access_denied(self.bench, device)
+            yield self._row("denied", f"the hook opens {device}: {why}", device, fix)
+        for target, config in self.bench.data.get("targets", {}).items():
+            for line in config.get("serial", []):
+                if os.path.realpath(self.bench.path(line["device"])) == node and node != "/dev/null":
+                    yield self._row(
+                        "warning",
+                        f"the hook opens {device}, which is also the console {target} {line['name']}: a capture of it "
+                        "keeps the hook out",
+                        device,
+                        self.again,
+                    )
+        holders = self.bench.machine.others(node) if device.startswith("/dev/tty") else []
+        if holders:
+            yield self._row("busy", f"the hook opens {device}, held by {holders_words(holders)}", device,
+                            let_go(holders[0], node))  # fmt: skip
+
+
+def install(bench: Bench, package: str, brew: str = "") -> str:
+    """The command that installs a system package here; `brew` is its name on macOS where it differs."""
+    if bench.machine.facts.name == "macos":
+        return f"brew install {brew or package}"
+    return f"sudo apt install {package}  # or the package manager of this system"
+
+
+def _importable(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None

@@ -1,0 +1,177 @@
+"""Booting a target over the network: the interface, what is served, and what serving needs of the system.
+
+Sends nothing and listens on nothing. Whether an interface may serve at all is judged as `labd netboot start` does it:
+never the one that carries this machine's default route.
+"""
+
+import ipaddress
+import os
+from collections.abc import Iterator, Mapping
+from shlex import quote
+from typing import Any
+
+from labd import doctor_sudo
+from labd.doctor import Bench, Row, row
+from labd.doctor_hooks import install
+from labd.errors import nearest
+from labd.platform.net import find_program
+
+#: System → (program, its package, its name with brew, what it does) of what serving needs.
+PROGRAMS = {
+    "linux": (
+        ("dnsmasq", "dnsmasq-base", "", "serves DHCP and TFTP"),
+        ("ip", "iproute2", "", "sets addresses"),
+    ),
+    "macos": (("dnsmasq", "dnsmasq", "dnsmasq", "serves DHCP and TFTP"),),
+}
+
+#: (protocol, port, what it is for) of what is always served.
+PORTS = (("udp", 67, "DHCP"), ("udp", 69, "TFTP"))
+
+
+def check(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
+    """The interface, its address, the files; then the engine, its rights and its ports."""
+    name = config.get("interface")
+    if not name:
+        fix = f"labd netboot set -t {target} --interface IF  # labd discover lists them"
+        yield row(target, "netboot", "incomplete", "no interface is set", fix=fix)
+    else:
+        yield _interface(bench, target, name)
+        yield from _meddlers(bench, target, name, config.get("host_ip"))
+    yield _files(bench, target, config)
+    yield from _engine(bench, target, config)
+
+
+def _interface(bench: Bench, target: str, name: str) -> Row:
+    known = bench.machine.facts.all_interfaces()
+    if name not in known:
+        near = nearest(name, known) or [nic["name"] for nic in bench.machine.network() if not nic["default_route"]]
+        fix = f"labd netboot set -t {target} --interface {quote(near[0])}" if near else "labd discover"
+        detail = f"no network interface {name!r}; there is {', '.join(known) or 'none'}"
+        return row(target, "netboot", "missing", detail, device=name, fix=fix)
+    nic = next((nic for nic in bench.machine.facts.network_interfaces() if nic["name"] == name), None)
+    if nic and nic["default_route"]:
+        return row(
+            target,
+            "netboot",
+            "denied",
+            "it carries this machine's default route: labd refuses to serve there, as DHCP would answer your LAN",
+            device=name,
+            fix=f"labd netboot set -t {target} --interface OTHER  # labd discover lists them",
+        )
+    if nic and nic["carrier"] is False:
+        return row(
+            target,
+            "netboot",
+            "warning",
+            "present, but no cable or no power at the other end",
+            device=name,
+            fix="check the cable; switch the board on",
+        )
+    return row(target, "netboot", "ok", "the interface is there", device=name)
+
+
+def _meddlers(bench: Bench, target: str, name: str, host_ip: str | None) -> Iterator[Row]:
+    """What else sets addresses there, and what else reaches the network that would be served."""
+    manager = bench.machine.facts.managed_by(name)
+    if manager:
+        yield row(
+            target,
+            "netboot",
+            "warning",
+            f"{manager} manages it, and may take our address off it when the carrier comes or goes",
+            interface="link",
+            device=name,
+            fix=f"nmcli device set {quote(name)} managed no",
+        )
+    if host_ip is None:
+        return
+    ours = ipaddress.ip_address(host_ip)
+    for other, network in bench.machine.facts.networks():
+        if other != name and ours in network:
+            yield row(
+                target,
+                "netboot",
+                "warning",
+                f"host_ip {host_ip} is in {network}, which this machine reaches by {other}: answers may go there",
+                interface="link",
+                device=name,
+                fix=f"labd netboot set -t {target} --host-ip IP  # of a network that nothing else here uses",
+            )
+
+
+def _files(bench: Bench, target: str, config: Mapping[str, Any]) -> Row:
+    root, boot_file = config.get("tftp_root"), config.get("boot_file")
+    if not root:
+        fix = f"labd netboot set -t {target} --tftp-root DIR"
+        return row(target, "netboot", "incomplete", "no tftp_root is set", interface="tftp_root", fix=fix)
+    path = bench.path(root)
+
+    def told(status: str, detail: str, fix: str | None = None) -> Row:
+        return row(target, "netboot", status, detail, interface="tftp_root", device=path, fix=fix)
+
+    if not os.path.isdir(path):
+        return told("missing", f"tftp_root {path} is not a directory", f"mkdir -p {quote(path)}")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return told("denied", f"tftp_root {path} may not be read", f"chmod u+rx {quote(path)}")
+    if not boot_file:
+        empty = not os.listdir(path)
+        return told("warning", f"tftp_root {path} is empty", f"cp FILES {quote(path)}/") if empty else told(
+            "ok", "tftp_root is there")  # fmt: skip
+    file = os.path.join(path, boot_file)
+    if not os.path.exists(file):
+        return told("missing", f"boot_file {boot_file} is not in {path}", f"cp KERNEL {quote(file)}")
+    if not os.access(file, os.R_OK):
+        return told("denied", f"boot_file {file} may not be read", f"chmod u+r {quote(file)}")
+    return told("ok", f"tftp_root is there, with boot_file {boot_file} of {os.path.getsize(file)} bytes")
+
+
+def _engine(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
+    """dnsmasq and what sets addresses, the rights to use them, and the ports they need."""
+    programs = []
+    for name, package, brew, what in PROGRAMS[bench.machine.facts.name]:
+        path = find_program(name, bench.env.get("PATH"))
+        programs += [path] if path else []
+        if path is None:
+            yield row(
+                target,
+                "netboot",
+                "missing",
+                f"{name}, which {what}, is not installed",
+                interface=name,
+                fix=install(bench, package, brew),
+            )
+    if not bench.machine.facts.may_serve() and not all(doctor_sudo.lets(bench.machine, [path]) for path in programs):
+        yield row(
+            target,
+            "netboot",
+            "denied",
+            "this user may not set addresses or open DHCP's port, neither itself nor by sudo without a password",
+            interface="rights",
+            fix=doctor_sudo.grant(bench.machine, programs),
+        )
+    http = config.get("http_port")
+    for protocol, port, what in [*PORTS, *([("tcp", http, "HTTP")] if http else [])]:
+        yield from _port(bench, target, config.get("host_ip"), protocol, port, what)
+
+
+def _port(bench: Bench, target: str, host_ip: str | None, protocol: str, port: int, what: str) -> Iterator[Row]:
+    listeners = bench.machine.facts.listeners(protocol, port)
+    for found in listeners or ():
+        pid, command = found["pid"], found["command"] or ""
+        ours = pid is not None and bench.machine.facts.descends(pid, os.getpid())
+        if ours or found["address"] not in ("0.0.0.0", "::", host_ip):
+            continue
+        who = f"{command} (pid {pid})" if pid else "a program of another user"
+        shared = "dnsmasq" in command and protocol == "udp"
+        look = f"ps -fp {pid}  # and stop it" if pid else f"sudo lsof -nP -i{protocol.upper()}:{port}"
+        yield row(
+            target,
+            "netboot",
+            "warning" if shared else "busy",
+            f"{what}'s port {port}/{protocol} is taken by {who}" + "; it may keep to another interface" * shared,
+            interface=what,
+            device=f"{found['address']}:{port}",
+            fix=look,
+        )
+        return
