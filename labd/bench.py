@@ -20,6 +20,7 @@ from labd.errors import LabdError, NotFound, Unreachable
 from labd.growth import Growth
 from labd.hookrun import Hooks
 from labd.machines import SCHEME, Machines
+from labd.netboot.serving import Netboots
 from labd.policy import SIMULATED, in_force, permits
 from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
@@ -71,6 +72,7 @@ class Bench:
         self.chronicle = Chronicle(self.state, log)
         self.hooks = Hooks(self.chronicle, os.path.join(runtime, "helpers"))
         self.hooks.environment = self.machines.hook_environment
+        self.netboots = Netboots(runtime, self.state, self.chronicle, log)
         self._making = trio.Lock()
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))
@@ -224,6 +226,7 @@ class Bench:
             await self.boards.stop_all()
             await self.machines.stop_all()
             await self.capture.quit()
+        await trio.to_thread.run_sync(self.netboots.close)
         await trio.to_thread.run_sync(self.chronicle.close)
 
     async def adopt(self) -> None:

@@ -289,6 +289,37 @@ def start_transfer(argv: list[str], cwd: str, env: dict[str, str]) -> Popen[byte
         raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
 
 
+def start_kept(argv: list[str], *, cwd: str, env: dict[str, str]) -> Popen[bytes]:
+    """Start a command that stays, with pipes, in a group of its own; the end of stdin ends it.
+
+    Raises Unreachable when it can't be started.
+    """
+    import subprocess
+
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd,
+                                env=env, start_new_session=True)  # fmt: skip
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor") from None
+
+
+def start_dnsmasq(argv: list[str]) -> Popen[bytes]:
+    """Start dnsmasq, what it says in one pipe. On Linux the kernel ends it with us, as long as it stays root.
+
+    Raises Unreachable when it can't be run.
+    """
+    import shutil
+    import subprocess
+
+    tied = shutil.which("setpriv") if sys.platform == "linux" else None
+    try:
+        return subprocess.Popen([*([tied, "--pdeathsig", "TERM", "--"] if tied else []), *argv], cwd="/",
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+    except OSError as error:
+        raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
+
+
 def run_attached(argv: list[str], call: Call) -> int:
     """Run `argv` on the caller's terminal and wait; returns its exit code (128 + N when signal N killed it).
 

@@ -24,7 +24,7 @@ NOUNS = {
     "video": ("video", "screen capture of a target"),
     "hid": ("hid", "emulated keyboard and mouse"),
     "netboot": ("netboot", "boot a target over the network"),
-    "netif": ("netboot", "the Ethernet link that leads to a target"),
+    "netif": ("netif", "the Ethernet link that leads to a target"),
     "adb": ("adb", "Android targets over adb"),
     "timeline": ("timeline", "everything that happened to a target, in one order"),
     "record": ("record", "keep a bench session and hand it to somebody else"),

@@ -1,20 +1,20 @@
-"""`labd netboot` and `labd netif`: booting a target over the network, and the link that leads to it."""
+"""`labd netboot`: booting a target over the network. The link that leads to it is `labd.operations.netif`'s."""
 
 from __future__ import annotations
 
+from labd.call import encode
 from labd.errors import NotFound
 from labd.operations.channel_config import channel_operations
+from labd.operations.consoles import who_of
 from labd.operations.model import TARGET, Operation, Param
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from labd.call import Call
     from labd.operations.model import Args
-
-LATER = "network boot arrives with a later version; netboot set, rm, show, list and tftp-root work"
-LATER_LINK = "driving the link arrives with a later version; netboot set, rm, show, list and tftp-root work"
 
 
 def tftp_root(call: Call, args: Args) -> dict[str, Any]:
@@ -41,6 +41,127 @@ def tftp_root(call: Call, args: Args) -> dict[str, Any]:
     return {"target": target, "tftp_root": root, "host": host}
 
 
+def channel_of(call: Call, args: Args) -> tuple[str, dict[str, Any]]:
+    """(target, its netboot channel) that the words mean. Raises NotFound."""
+    lab = call.lab()
+    target = lab.resolve_target(args.target, call)
+    return target, lab.channel(target, "netboot")
+
+
+def start(call: Call, args: Args) -> dict[str, Any]:
+    """Serve a target; answers once DHCP, TFTP and HTTP do."""
+    target, channel = channel_of(call, args)
+    return serve(call, target, channel)
+
+
+def serve(call: Call, target: str, channel: dict[str, Any]) -> dict[str, Any]:
+    """Start, or go on, serving; what is served. Notes say which files are not there yet."""
+    from labd.netboot.link import links_of
+    from labd.netboot.plan import lacking, plan
+
+    wanted = plan(target, channel, call.env, call.lab().directory, call.lab_words())
+    links = links_of(call)
+    facts, done = call.bench.netboots.start(call.lab_path, target, wanted, links, who_of(call), call.env)
+    lacks = lacking(channel.get("boot_file", ""), wanted.tftp_root)
+    if lacks:
+        call.note(lacks)
+    if not links.find(wanted.interface, target).carrier:
+        call.note(f"{wanted.interface} has no carrier: the board is off, or the cable is out")
+    return {"done": done, **facts}
+
+
+def start_text(data: dict[str, Any], call: Call) -> str:
+    """What answers where."""
+    words = {"started": "serves", "restarted": "serves anew", "unchanged": "already serves"}[data["done"]]
+    port = "" if data["http_port"] == 80 else f":{data['http_port']}"
+    return (
+        f"{words} {data['target']} on {data['interface']}: DHCP {data['first']}-{data['last']}, "
+        f"TFTP {data['host_ip']}, http://{data['host_ip']}{port}/ from {data['tftp_root']}"
+    )
+
+
+def stop(call: Call, args: Args) -> dict[str, Any]:
+    """Stop serving a target; its interface is as it was before."""
+    target = call.lab().resolve_target(args.target, call)
+    stopped = call.bench is not None and call.bench.netboots.stop(call.lab_path, target, who_of(call))
+    if not stopped:
+        call.note(f"{target} was not being served")
+    return {"target": target, "stopped": stopped}
+
+
+def stop_text(data: dict[str, Any], call: Call) -> str | None:
+    """What was stopped."""
+    return f"stopped serving {data['target']}" if data["stopped"] else None
+
+
+def status(call: Call, args: Args) -> dict[str, Any]:
+    """Whether a target is served, since when, to whom, and what was fetched."""
+    target, channel = channel_of(call, args)
+    facts = call.bench.netboots.facts(call.lab_path, target) if call.bench is not None else None
+    if facts is None:
+        return {"target": target, "running": False, "interface": channel.get("interface"), "why": None}
+    return dict(facts)
+
+
+def status_text(data: dict[str, Any], call: Call) -> str:
+    """`field<TAB>value` lines; a `lease` line a board."""
+    rows = [("netboot", "running" if data["running"] else f"not running{': ' + data['why'] if data['why'] else ''}")]
+    if data["running"]:
+        served = data["transfers"]
+        rows += [
+            ("pid", str(data["pid"])), ("interface", data["interface"]), ("host_ip", data["host_ip"]),
+            ("tftp_root", data["tftp_root"]), ("http_port", str(data["http_port"])),
+            ("uptime", f"{data['uptime_s']:.0f} s"),
+            ("served", f"{served['tftp']} files by TFTP, {served['http']} by HTTP, {data['bytes']} bytes"),
+        ]  # fmt: skip
+        rows += [
+            ("lease", "\t".join(word for word in (lease["ip"], lease["mac"], lease["client"], lease["name"]) if word))
+            for lease in data["leases"]
+        ]
+    return "\n".join("\t".join(row) for row in rows)
+
+
+def logs(call: Call, args: Args) -> Iterator[dict[str, Any] | bytes]:
+    """The last lines of what the servers of a target said; with --follow, what comes too."""
+    import os
+
+    from labd import paths
+    from labd.netboot.logfile import lines
+    from labd.netboot.serving import log_path
+
+    target = call.lab().resolve_target(args.target, call)
+    path = log_path(paths.state_dir(call.env), call.lab_path, target)
+    if not os.path.exists(path) and not args.follow:
+        raise NotFound(f"{target} was never served", hint=f"labd {call.lab_words()}netboot start {target}")
+    for line in lines(path, args.tail, call.wait_data if args.follow else None):
+        stamp, _, text = line.partition(" ")
+        yield {"at": stamp, "text": text} if call.json else encode(line + "\n")
+        if args.follow:
+            call.flush()
+
+
+def devices(call: Call, args: Args) -> list[dict[str, Any]]:
+    """The wired interfaces of this machine that could lead to a target, those with a carrier first."""
+    from labd.inventory import this_machine
+
+    found = this_machine().network()
+    may = [nic for nic in found if not nic["default_route"]]
+    hidden = [nic["name"] for nic in found if nic["default_route"]]
+    if hidden:
+        call.note(f"{', '.join(hidden)} carries this machine's default route and is left out")
+    if not may:
+        call.note("no wired interface with hardware behind it is free; a USB Ethernet adapter is one")
+    rows = [{"device": nic["name"], "port": nic.get("port") or nic["driver"] or "", "active": bool(nic["carrier"]),
+             "mac": nic["mac"], "usb": nic["usb"]} for nic in may]  # fmt: skip
+    return sorted(rows, key=lambda row: not row["active"])
+
+
+def devices_text(rows: list[dict[str, Any]], call: Call) -> str | None:
+    """`DEVICE<TAB>PORT<TAB>active|inactive`, one line an interface."""
+    words = [(row["device"], row["port"], "active" if row["active"] else "inactive") for row in rows]
+    return "\n".join("\t".join(line) for line in words) or None
+
+
 OPERATIONS = (
     *channel_operations(
         "netboot",
@@ -58,8 +179,16 @@ OPERATIONS = (
         ("netboot", "start"),
         "serve DHCP, TFTP and HTTP to a target",
         effect="actuate",
+        where="daemon",
         params=(TARGET,),
-        missing=LATER,
+        handler=start,
+        text=start_text,
+        doc="Answers when a board would be answered. The interface gets host_ip (default 192.168.99.1) and boards get "
+        "addresses of its /24: nothing else is done to it, and stop undoes that. DHCP tells the kinds of clients "
+        "apart: PXE of a BIOS, UEFI and UEFI HTTP boot, iPXE, Raspberry Pi. boot_file is for all; one that ends in "
+        ".ipxe is a script, which iPXE gets, and firmware gets iPXE itself (undionly.kpxe, snponly.efi). Files come by "
+        "TFTP and by HTTP. Needs root or sudo without a password. Refuses the interface of the default route, one in "
+        "use for another network, and a link on which somebody else answers DHCP.",
         examples=(("labd netboot start pico", "pico boots from us at its next power-up"),),
     ),
     Operation(
@@ -67,7 +196,8 @@ OPERATIONS = (
         "stop serving a target",
         effect="actuate",
         params=(TARGET,),
-        missing=LATER,
+        handler=stop,
+        text=stop_text,
         examples=(("labd netboot stop pico", "pico boots from its own storage again"),),
     ),
     Operation(
@@ -75,7 +205,8 @@ OPERATIONS = (
         "whether a target is being served",
         effect="observe",
         params=(TARGET,),
-        missing=LATER,
+        handler=status,
+        text=status_text,
         examples=(("labd netboot status pico", "running or not, since when"),),
     ),
     Operation(
@@ -85,9 +216,12 @@ OPERATIONS = (
         params=(
             TARGET,
             Param("tail", "the last lines", kind="int", flags=("-n", "--tail"), default=50, minimum=0, metavar="N"),
-            Param("follow", "go on as lines come", kind="switch", flags=("-f", "--follow")),
+            Param("follow", "go on as lines come", kind="switch", flags=("-f", "--follow"), default=False),
         ),
-        missing=LATER,
+        stream=True,
+        handler=logs,
+        doc="Leases, transfers, files that were asked for and are not there, and dnsmasq's own words. The log goes on "
+        "from one start to the next. The events alone are in labd timeline.",
         examples=(("labd netboot logs pico --tail 20", "the last 20 lines"),),
     ),
     Operation(
@@ -105,36 +239,8 @@ OPERATIONS = (
         ("netboot", "devices"),
         "the Ethernet interfaces that could lead to a target",
         effect="observe",
-        missing=LATER + "; labd discover lists Ethernet interfaces today",
+        handler=devices,
+        text=devices_text,
         examples=(("labd netboot devices", "one line an interface"),),
-    ),
-    Operation(
-        ("netif", "mode"),
-        "what a target's link is for: netboot, a bare link, ffx, or off",
-        effect="actuate",
-        params=(
-            Param(
-                "mode", "what the link is for", kind="choice", choices=("netboot", "link", "ffx", "off"), required=True
-            ),
-            TARGET,
-        ),
-        missing=LATER_LINK,
-        examples=(("labd netif mode ffx pico", "stop network boot, reach pico with ffx"),),
-    ),
-    Operation(
-        ("netif", "status"),
-        "the state of a target's link",
-        effect="observe",
-        params=(TARGET,),
-        missing=LATER_LINK,
-        examples=(("labd netif status pico", "mode, carrier, addresses"),),
-    ),
-    Operation(
-        ("netif", "down-hard"),
-        "take the link down so that the target sees its loss",
-        effect="actuate",
-        params=(TARGET,),
-        missing=LATER_LINK,
-        examples=(("labd netif down-hard pico", "no carrier, no Wake-on-LAN"),),
     ),
 )

@@ -1,7 +1,7 @@
 """The processes of ours that belong to one runtime directory, found by their command lines.
 
-The daemon, its capture process and its board players carry the runtime directory in their argv, so that `ps` is
-enough to know them.
+The daemon, its capture process, its board players and what serves network boot carry the runtime directory in their
+argv, so that `ps` is enough to know them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,53 @@ MODULES = (
 
 
 def own_processes(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:
-    """{pid, command} of each daemon and player of `runtime`. `ps` gives `pid command` lines where there is no /proc."""
+    """{pid, command} of each process that serves `runtime`. `ps` gives `pid command` lines where there is no /proc."""
+    return [{"pid": pid, "command": " ".join(words)} for pid, words in _all(ps) if _is_ours(words, runtime)]
+
+
+def with_argument(program: str, argument: str, ps: Callable[[], bytes]) -> list[int]:
+    """The processes of `program` that have exactly this argument."""
+    return [pid for pid, words in _all(ps) if os.path.basename(words[0]) == program and argument in words[1:]]
+
+
+def end_processes(pids: list[int], grace_s: float = 3.0) -> None:
+    """Ask processes that are not our children to end, and end those that have not after `grace_s`."""
+    import signal
+    import time
+
+    for number, seconds in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 1.0)):
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+        until = time.monotonic() + seconds
+        while (pids := [pid for pid in pids if _lives(pid)]) and time.monotonic() < until:
+            time.sleep(0.02)
+        if not pids:
+            return
+
+
+def _lives(pid: int) -> bool:
     try:
-        found = _from_proc()
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _all(ps: Callable[[], bytes]) -> list[tuple[int, list[str]]]:
+    try:
+        return _from_proc()
     except OSError:
-        found = _from_ps(ps())
-    return [{"pid": pid, "command": " ".join(words)} for pid, words in found if _is_ours(words, runtime)]
+        return _from_ps(ps())
 
 
 def _is_ours(words: list[str], runtime: str) -> bool:
+    if os.path.basename(words[0]) == "dnsmasq":
+        return any(word.startswith(f"--dhcp-leasefile={runtime}/") for word in words)
     if "-m" not in words[:-1] or words[words.index("-m") + 1] not in MODULES:
         return False
     return any(word == runtime or word.startswith(runtime + "/") for word in words)
