@@ -14,6 +14,7 @@ from labd import doctor_sudo
 from labd.doctor import Bench, Row, row
 from labd.doctor_hooks import install
 from labd.errors import nearest
+from labd.netboot.plan import HOST_IP, HTTP_PORT
 from labd.platform.net import find_program
 
 #: System → (program, its package, its name with brew, what it does) of what serving needs.
@@ -37,7 +38,7 @@ def check(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]
         yield row(target, "netboot", "incomplete", "no interface is set", fix=fix)
     else:
         yield _interface(bench, target, name)
-        yield from _meddlers(bench, target, name, config.get("host_ip"))
+        yield from _meddlers(bench, target, name, config.get("host_ip", HOST_IP))
     yield _files(bench, target, config)
     yield from _engine(bench, target, config)
 
@@ -71,7 +72,7 @@ def _interface(bench: Bench, target: str, name: str) -> Row:
     return row(target, "netboot", "ok", "the interface is there", device=name)
 
 
-def _meddlers(bench: Bench, target: str, name: str, host_ip: str | None) -> Iterator[Row]:
+def _meddlers(bench: Bench, target: str, name: str, host_ip: str) -> Iterator[Row]:
     """What else sets addresses there, and what else reaches the network that would be served."""
     manager = bench.machine.facts.managed_by(name)
     if manager:
@@ -84,8 +85,6 @@ def _meddlers(bench: Bench, target: str, name: str, host_ip: str | None) -> Iter
             device=name,
             fix=f"nmcli device set {quote(name)} managed no",
         )
-    if host_ip is None:
-        return
     ours = ipaddress.ip_address(host_ip)
     for other, network in bench.machine.facts.networks():
         if other != name and ours in network:
@@ -128,11 +127,8 @@ def _files(bench: Bench, target: str, config: Mapping[str, Any]) -> Row:
 
 def _engine(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
     """dnsmasq and what sets addresses, the rights to use them, and the ports they need."""
-    programs = []
     for name, package, brew, what in PROGRAMS[bench.machine.facts.name]:
-        path = find_program(name, bench.env.get("PATH"))
-        programs += [path] if path else []
-        if path is None:
+        if find_program(name, bench.env.get("PATH")) is None:
             yield row(
                 target,
                 "netboot",
@@ -141,21 +137,35 @@ def _engine(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Ro
                 interface=name,
                 fix=install(bench, package, brew),
             )
-    if not bench.machine.facts.may_serve() and not all(doctor_sudo.lets(bench.machine, [path]) for path in programs):
+    yield from _rights(bench, target)
+    http = config.get("http_port", HTTP_PORT)
+    for protocol, port, what in (*PORTS, ("tcp", http, "HTTP")):
+        yield from _port(bench, target, config.get("host_ip", HOST_IP), protocol, port, what)
+
+
+def _rights(bench: Bench, target: str) -> Iterator[Row]:
+    """Root, as it is or by sudo: only root sets addresses and opens DHCP's port."""
+    if bench.machine.account.root:
+        if not bench.machine.facts.may_serve():
+            detail = "this process is root without the rights to set addresses and open DHCP's port (a container?)"
+            fix = "run the container with NET_ADMIN, NET_RAW and NET_BIND_SERVICE"
+            yield row(target, "netboot", "denied", detail, interface="rights", fix=fix)
+        return
+    from labd.netboot.link import root_commands
+
+    asked = [[bench.folder if word == "*" else word for word in words] for words in root_commands()]
+    if not all(doctor_sudo.lets(bench.machine, argv) for argv in asked):
         yield row(
             target,
             "netboot",
             "denied",
-            "this user may not set addresses or open DHCP's port, neither itself nor by sudo without a password",
+            "it needs root, and sudo does not let this user run what it needs without a password",
             interface="rights",
-            fix=doctor_sudo.grant(bench.machine, programs),
+            fix=doctor_sudo.grant(bench.machine, [" ".join(words) for words in root_commands()]),
         )
-    http = config.get("http_port")
-    for protocol, port, what in [*PORTS, *([("tcp", http, "HTTP")] if http else [])]:
-        yield from _port(bench, target, config.get("host_ip"), protocol, port, what)
 
 
-def _port(bench: Bench, target: str, host_ip: str | None, protocol: str, port: int, what: str) -> Iterator[Row]:
+def _port(bench: Bench, target: str, host_ip: str, protocol: str, port: int, what: str) -> Iterator[Row]:
     listeners = bench.machine.facts.listeners(protocol, port)
     for found in listeners or ():
         pid, command = found["pid"], found["command"] or ""

@@ -1,5 +1,6 @@
 """A screen's capture device, and what reading its text needs. Opens no camera, contacts no URL."""
 
+import glob
 import os
 from collections.abc import Iterator, Mapping
 from shlex import quote
@@ -8,6 +9,7 @@ from typing import Any
 from labd.doctor import Bench, Row, access_denied, holders_words, let_go, row
 from labd.doctor_boards import board_row
 from labd.doctor_hooks import install
+from labd.paths import state_dir
 
 
 def check(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
@@ -49,14 +51,14 @@ def reading(bench: Bench, target: str) -> Iterator[Row]:
             device=program,
             fix=install(bench, "tesseract-ocr-eng", "tesseract-lang"),
         )
-    if not bench.machine.facts.console_fonts() and bench.machine.facts.name == "linux":
+    if not bench.machine.facts.console_fonts() and not glob.glob(os.path.join(state_dir(bench.env), "fonts", "*.npz")):
         yield row(
             target,
             "video",
             "warning",
-            "no console fonts are installed: a console in a font that labd does not bring is read by tesseract",
+            "no console font is here or was learned: text consoles are read by tesseract, slower and with mistakes",
             interface="text",
-            fix=f"{install(bench, 'console-setup-linux')}; or labd video learn-font --help",
+            fix=install(bench, "console-setup-linux", "qemu"),
         )
 
 

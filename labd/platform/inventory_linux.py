@@ -13,6 +13,14 @@ from typing import Any
 from labd.platform import sockets_linux, supply_linux
 from labd.platform.inventory import Query, no_query
 
+#: Where fonts of text consoles are, and firmware images that have one in them (the reader is `labd.ocr.library`).
+FONT_FOLDERS = ("/usr/share/consolefonts", "/usr/share/kbd/consolefonts", "/usr/lib/kbd/consolefonts")
+FIRMWARE = (
+    "/usr/share/seabios/vgabios-stdvga.bin",
+    "/usr/share/qemu/vgabios-stdvga.bin",
+    "/usr/lib/u-boot/qemu-x86/u-boot.rom",
+)
+
 
 class LinuxInventory:
     """Read-only look at the machine under `root` (default: the real one); `query` puts a question to a program."""
@@ -237,10 +245,9 @@ class LinuxInventory:
         return runtime.startswith(under) and not os.path.exists(os.path.join(self.root, "var/lib/systemd/linger", user))
 
     def console_fonts(self) -> list[str]:
-        """The folders with fonts of text consoles (PSF), by which a console's picture is read exactly."""
-        places = ("usr/share/consolefonts", "usr/share/kbd/consolefonts", "usr/lib/kbd/consolefonts",
-                  "lib/kbd/consolefonts")  # fmt: skip
-        return [place for place in (os.path.join(self.root, place) for place in places) if _listdir(place)]
+        """What holds a font of text consoles, by which a console's picture is read exactly: folders, and firmware."""
+        places = [os.path.join(self.root, place.lstrip("/")) for place in (*FONT_FOLDERS, *FIRMWARE)]
+        return [place for place in places if _listdir(place) or os.path.isfile(place)]
 
 
 def _topology(device: str) -> str | None:

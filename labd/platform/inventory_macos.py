@@ -188,8 +188,9 @@ class MacInventory:
         return False
 
     def console_fonts(self) -> list[str]:
-        """None come with the system."""
-        return []
+        """What holds a font of text consoles: none come with the system, QEMU's firmware has one."""
+        places = ("/opt/homebrew/share/qemu/vgabios-stdvga.bin", "/usr/local/share/qemu/vgabios-stdvga.bin")
+        return [place for place in places if os.path.isfile(place)]
 
     def _hardware_ports(self) -> dict[str, tuple[str, str]]:
         _, text = self.query(["networksetup", "-listallhardwareports"], 5.0)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from labd.netboot.link import root_commands
+from labd.platform.inventory import Account
 from labd.platform.inventory_linux import LinuxInventory
 from tests.inventory.adb_server import AdbServer
 from tests.inventory.conftest import Examine, serial, statuses
@@ -57,9 +59,20 @@ def test_netboot_needs_its_programs_and_the_right_to_use_them(
     assert statuses(rows, "dnsmasq") == statuses(rows, "ip") == ["missing"]
     monkeypatch.setattr("labd.doctor_netboot.find_program", lambda name, path: f"/usr/sbin/{name}")
     (rights,) = [row for row in examine(netboot(tmp_path)) if row["interface"] == "rights"]
-    assert rights["status"] == "denied" and "NOPASSWD" in rights["fix"]
-    fake.may_serve()
+    assert rights["status"] == "denied" and "ann ALL=(root) NOPASSWD: " in rights["fix"]
+    assert "labd.netboot.keeper *" in rights["fix"], "the rule is the one that netboot itself asks for"
+    may = b"    (root) NOPASSWD: ALL\n"
+    asked = (" ".join(words).replace("*", str(tmp_path)) for words in root_commands())
+    fake.said = {f"sudo -n -l {words}": (0, may) for words in asked} | {"sudo -n -l": (0, may)}
     assert statuses(examine(netboot(tmp_path))) == ["ok", "ok"]
+
+
+def test_root_without_the_rights_of_root_is_told(examine: Examine, fake: FakeMachine, tmp_path: Path) -> None:
+    fake.nic("enx1")
+    fake.machine.account = Account("root", root=True, listed=(), active=(), known=())
+    assert "container" in next(row for row in examine(netboot(tmp_path)) if row["interface"] == "rights")["detail"]
+    fake.may_serve()
+    assert statuses(examine(netboot(tmp_path)), "rights") == []
 
 
 def test_a_port_of_network_boot_that_another_program_has_is_busy(
@@ -70,10 +83,12 @@ def test_a_port_of_network_boot_that_another_program_has_is_busy(
     fake.listens("udp", 67, 4711, "/usr/sbin/dhcpd -f")
     fake.listens("udp", 69, None, "")
     fake.listens("tcp", 8080, 4712, "nginx", address="127.0.0.1")
+    fake.listens("tcp", 80, 4713, "apache2")
     rows = examine(netboot(tmp_path, 'host_ip = "192.168.99.1"\nhttp_port = 8080\n'))
     dhcp, tftp = [row for row in rows if row["interface"] in ("DHCP", "TFTP", "HTTP")]
     assert dhcp["status"] == "busy" and "/usr/sbin/dhcpd -f (pid 4711)" in dhcp["detail"]
     assert tftp["status"] == "busy" and "another user" in tftp["detail"]
+    assert statuses(examine(netboot(tmp_path)), "HTTP") == ["busy"], "port 80, where the lab names none"
     fake.listens("udp", 67, 4711, "/usr/sbin/dnsmasq --interface=virbr0")
     assert statuses(examine(netboot(tmp_path)), "DHCP") == ["warning"], "it may keep to another interface"
 
@@ -114,7 +129,7 @@ def test_a_manager_of_the_link_and_a_network_that_is_used_already_are_warned_of(
     assert managed["fix"] == "nmcli device set enx1 managed no"
     assert "192.168.99.0/24" in taken["detail"] and "eth0" in taken["detail"] and "--host-ip" in taken["fix"]
     Path(state).write_text("[device]\nmanaged=false\n")
-    assert statuses(examine(netboot(tmp_path)), "link") == []
+    assert statuses(examine(netboot(tmp_path, 'host_ip = "10.77.0.1"\n')), "link") == []
 
 
 def test_an_empty_folder_serves_nothing(examine: Examine, fake: FakeMachine, tmp_path: Path) -> None:
