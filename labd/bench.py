@@ -18,14 +18,15 @@ from labd.channels.serial import SerialChannel
 from labd.chronicle import Chronicle
 from labd.errors import LabdError, NotFound, Unreachable
 from labd.growth import Growth
+from labd.hookkeep import KeptHooks
 from labd.hookrun import Hooks
 from labd.machines import SCHEME, Machines
 from labd.netboot.serving import Netboots
 from labd.policy import SIMULATED, in_force, permits
 from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
-from labd.writers import Writers
 from labd.video.screens import Screens
+from labd.writers import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -72,11 +73,12 @@ class Bench:
         self.chronicle = Chronicle(self.state, log)
         self.hooks = Hooks(self.chronicle, os.path.join(runtime, "helpers"))
         self.hooks.environment = self.machines.hook_environment
+        self.kept_hooks = KeptHooks(self.hooks)
         self.netboots = Netboots(runtime, self.state, self.chronicle, log)
         self._making = trio.Lock()
+        self.screens = Screens(self)
         self.writers = Writers(self._channel_in_use)
         self.triggers = Triggers(nursery, self._channel_in_use, TriggerStore(runtime, log))
-        self.screens = Screens(self)
         self.writers.on_send = self.triggers.sent
         self.shells: dict[tuple[str, str, str], Any] = {}  # what `labd.run_shell` found out about consoles
 
@@ -193,8 +195,15 @@ class Bench:
         return [board.status() for board in list(self.boards.running.values())] + self.machines.list()
 
     async def stop_board(self, name: str) -> dict[str, Any]:
-        """End the simulated board `name` (TARGET.INTERFACE), or a virtual one (TARGET.board). Raises NotFound."""
-        stopped = [each for players in (self.boards, self.machines) for each in await players.stop_named(name)]
+        """End the simulated board `name` (TARGET.INTERFACE), or a virtual one (TARGET.board) with what watches it.
+
+        Raises NotFound.
+        """
+        stopped = await self.boards.stop_named(name)
+        for (lab_path, target), machine in list(self.machines.running.items()):
+            if machine.name == name:
+                await self._leave_machine(lab_path, target)
+                stopped += await self.machines.stop_named(name)
         if not stopped:
             raise NotFound(f"no simulated board {name!r} runs", hint="labd daemons")
         return {"stopped": stopped}
@@ -205,6 +214,7 @@ class Bench:
         """Take up edits of the lab files in use."""
         while True:
             await trio.sleep(LAB_SECONDS)
+            await self.screens.follow()
             for entry in list(self.entries.values()):
                 try:
                     await self._follow(entry)
@@ -214,12 +224,13 @@ class Bench:
     async def close(self, *, leave: bool = False) -> None:
         """Close every channel, end every board, and last the capture process.
 
-            await self.screens.follow()
         With `leave`, only let go: ports stay open and captured, boards play on, and the next daemon takes them up.
         """
         (self.triggers.leave if leave else self.triggers.stop)()
+        await trio.to_thread.run_sync(self.kept_hooks.close)
         for entry in list(self.entries.values()):
             await (entry.channel.leave() if leave else entry.channel.stop(None))
+        await self.screens.close(leave=leave)
         if leave:
             await self.machines.hand_over()
         else:
@@ -230,13 +241,13 @@ class Bench:
         await trio.to_thread.run_sync(self.chronicle.close)
 
     async def adopt(self) -> None:
-        await self.screens.close(leave=leave)
         """Take up what an earlier daemon left with the capture process. Before anybody is served."""
         from labd.adoption import adopt
 
         await self.triggers.recall()
         await adopt(self)
         self.triggers.recalled()
+        await self.screens.recall()
 
     def event_everywhere(self, kind: str, **fields: Any) -> None:
         """Put one event into every open journal (a stall of the loop concerns them all)."""
@@ -247,7 +258,6 @@ class Bench:
 
     async def _entry(self, lab: Lab, target: str) -> Entry:
         real = os.path.realpath(lab.path)
-        await self.screens.recall()
         return await self.enter(real, target, lab.journal, _identity(real))
 
     async def enter(
@@ -313,6 +323,14 @@ class Bench:
         if entry is not None:
             entry.channel.tell("dut", state=state, **fields)
         self.chronicle.tell(lab_path, target, "board", state, **fields)
+
+    async def _leave_machine(self, lab_path: str, target: str) -> None:
+        """Stop capturing a virtual board: it would be started again at once."""
+        entry = self.entries.get((lab_path, target))
+        if entry is not None:
+            await entry.channel.stop([name for name, device in entry.channel.devices().items()
+                                      if device.startswith(SCHEME)])  # fmt: skip
+            self._drop_if_idle(entry)
 
     def _wired_to_machine(self, lab_path: str, target: str) -> bool:
         """Whether a captured line is the serial port of the target's virtual board."""

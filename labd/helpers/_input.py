@@ -35,8 +35,8 @@ COMMON = (
 @dataclass(frozen=True)
 class Program:
     """One helper. `address` names its device, `connect` opens it: (options, address, a path beside which it may keep a
-    file). `own` are its verbs beside the common ones: (device, words) → what to print. `stays_open` says that a helper
-    which serves keeps the device open between two requests; the others open it anew, so that others get at it."""
+    file). `own` are its verbs beside the common ones: (device, words) → what to print. `remembers` says
+    that the device holds keys by itself: a helper that serves opens it for each request, so that others get at it."""
 
     name: str
     summary: str
@@ -47,7 +47,7 @@ class Program:
     connect: Callable[[argparse.Namespace, str, str], AbstractContextManager[Any]]
     own: Mapping[str, Callable[[Any, Sequence[str]], str]] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
-    stays_open: bool = True
+    remembers: bool = False
 
 
 class Helper:
@@ -95,7 +95,7 @@ class Helper:
         common = [*words.VERBS, "run", "serve", "stop"]
         if said and said[0].lower() not in common:
             near = nearest(said[0], [*common, *self.program.own])
-            raise Usage(f"no command {said[0]!r}", near=near, hint=f"labd helper {self.program.name} --help")
+            raise Usage(f"no command {said[0]!r}", near=near, hint="labd hid send --help")
         return words.parse(said, lambda path: stdin)
 
     def perform(self, args: argparse.Namespace, stdin: str) -> str:
@@ -121,22 +121,22 @@ class Helper:
             lost = isinstance(error, Unreachable)
             return error.exit_code, "", told(self.program.name, error)
         finally:
-            if lost or not self.program.stays_open:
+            if lost or self.program.remembers:
                 self.close()
 
     def serve(self, out: Callable[[str], None]) -> None:
         """Stay, with the device open, until told to end; then let go of what is held."""
         self.player()
-        if not self.program.stays_open:
+        if self.program.remembers:
             self.close()
         serving.serve(self.path, self.answer, lambda: out(f"serving {self.address}\n"))
-        if self._player is not None and (self._player.held or self._player.pressed):
+        if self._player is not None and self._player.holds:
             self.player().let_go()
 
     def once(self, stdin: str, err: Callable[[str], None]) -> tuple[int, str, str]:
         """Do the words: through the one that serves this device, else on the device itself."""
         steps = self.steps(self.words, stdin)
-        if steps or self.program.stays_open:
+        if steps or not self.program.remembers:
             limit = (
                 ANSWER_SECONDS
                 + 2 * seconds(steps, _paced(self.program.pace, self.args))
@@ -146,7 +146,7 @@ class Helper:
             if found is not None:
                 return found
         out = self.perform(self.args, stdin)
-        if self._player is not None and (self._player.held or self._player.pressed):
+        if self._player is not None and self._player.holds and not self.program.remembers:
             left = [*map(name_of, self._player.held), *sorted(self._player.pressed)]
             err(f"{self.program.name}: {', '.join(left)} stays down until the next command; to hold it over several, "
                 "keep the helper running with serve (labd hid serve)\n")  # fmt: skip
@@ -264,4 +264,4 @@ class _Options(argparse.ArgumentParser):
         self._out(message)
 
     def error(self, message: str) -> NoReturn:
-        raise Usage(message, hint=f"labd helper {self._program.name} --help")
+        raise Usage(f"{message}; its own --help tells more")

@@ -17,6 +17,7 @@ from labd.helpers._qmp import Qmp
 from labd.hid import keys
 from labd.hid.device import Pace
 from labd.hid.words import BUTTONS
+from labd.lab.model import quoted
 
 #: Seconds for a change of power to show in QEMU's own state.
 SETTLE_S = 3.0
@@ -169,7 +170,7 @@ class Machine:
         status = self.status()
         if status != "running":
             raise Unreachable(f"the machine does not run ({status}), so nothing reaches it; nothing was sent",
-                              hint=f"labd helper qmp --socket {self.qmp.path} on")  # fmt: skip
+                              hint=f"labd helper qmp --socket {quoted(self.qmp.path)} on")  # fmt: skip
 
     def settled(self) -> None:
         """QEMU has answered each event."""
@@ -250,7 +251,7 @@ PROGRAM = _input.Program(
     connect=_connect,
     own={**{verb: _power(verb) for verb in ("on", "off", "cycle", "state")}, "shot": _shot},
     pace=Pace(char_hold=0.01, char_gap=0.01),
-    stays_open=False,
+    remembers=True,
 )
 
 if __name__ == "__main__":

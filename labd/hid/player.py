@@ -36,6 +36,11 @@ class Player:
         self.held: tuple[int, ...] = ()
         self.pressed: frozenset[str] = frozenset()
 
+    @property
+    def holds(self) -> bool:
+        """Whether anything is down."""
+        return bool(self.held or self.pressed)
+
     def check(self, steps: Iterable[Step]) -> None:
         """Raise Usage for keys that the device has not, or more at once than it can hold. Sends nothing."""
         held = set(self.held)
