@@ -8,11 +8,9 @@ import argparse
 import os
 import signal
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 from labd.errors import LabdError, Unreachable, Usage, nearest
 from labd.hid import serving, words
@@ -32,8 +30,7 @@ COMMON = (
 )
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """One helper. `address` names its device, `connect` opens it: (options, address, a path beside which it may keep a
     file). `own` are its verbs beside the common ones: (device, words) → what to print. `remembers` says
     that the device holds keys by itself: a helper that serves opens it for each request, so that others get at it."""
@@ -45,8 +42,8 @@ class Program:
     options: Callable[[argparse.ArgumentParser], None]
     address: Callable[[argparse.Namespace, Mapping[str, str]], str]
     connect: Callable[[argparse.Namespace, str, str], AbstractContextManager[Any]]
-    own: Mapping[str, Callable[[Any, Sequence[str]], str]] = field(default_factory=dict)
-    pace: Pace = field(default_factory=Pace)
+    own: Mapping[str, Callable[[Any, Sequence[str]], str]] = {}
+    pace: Pace = Pace()
     remembers: bool = False
 
 
@@ -230,9 +227,9 @@ def _given(helper: Helper, stdin: Callable[[], str]) -> str:
 
 def _paced(pace: Pace, args: argparse.Namespace) -> Pace:
     if args.hold_ms is not None:
-        pace = replace(pace, hold=args.hold_ms / 1000, char_hold=args.hold_ms / 1000)
+        pace = pace._replace(hold=args.hold_ms / 1000, char_hold=args.hold_ms / 1000)
     if args.gap_ms is not None:
-        pace = replace(pace, gap=args.gap_ms / 1000, char_gap=args.gap_ms / 1000)
+        pace = pace._replace(gap=args.gap_ms / 1000, char_gap=args.gap_ms / 1000)
     return pace
 
 
@@ -243,14 +240,16 @@ def _milliseconds(text: str) -> int:
     return value
 
 
+def _page(prog: str) -> argparse.HelpFormatter:
+    """Of a width of its own: asking the terminal for its width costs more than all the rest."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=100)
+
+
 class _Options(argparse.ArgumentParser):
     """argparse that writes where it is told and raises Usage instead of ending the process."""
 
     def __init__(self, program: Program, out: Callable[[str], None]) -> None:
-        epilog = [*textwrap.wrap(f"{program.usage} {COMMON}", 100), "", "examples:",
-                  *(f"  labd helper {words:<44} {what}" for words, what in program.examples)]  # fmt: skip
-        super().__init__(prog=program.name, description=program.summary, epilog="\n".join(epilog), allow_abbrev=False,
-                         formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+        super().__init__(prog=program.name, allow_abbrev=False, formatter_class=_page)
         self._program = program
         self._out = out
         program.options(self)
@@ -259,6 +258,16 @@ class _Options(argparse.ArgumentParser):
         self.add_argument("--delay-ms", type=_milliseconds, default=0, metavar="MS",
                           help="run: how long to wait between two commands")  # fmt: skip
         self.add_argument("words", nargs=argparse.REMAINDER, metavar="WORDS", help="what to do")
+
+    def format_help(self) -> str:
+        """The whole page."""
+        import textwrap
+
+        self.description = self._program.summary
+        lines = [*textwrap.wrap(f"{self._program.usage} {COMMON}", 100), "", "examples:",
+                 *(f"  labd helper {words:<44} {what}" for words, what in self._program.examples)]  # fmt: skip
+        self.epilog = "\n".join(lines)
+        return super().format_help()
 
     def _print_message(self, message: str, file: Any = None) -> None:
         self._out(message)

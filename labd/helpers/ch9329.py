@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from labd.errors import LabdError, TimedOut, Unreachable, Usage
 from labd.helpers import _input
@@ -174,8 +174,7 @@ class Chip:
             data += more
 
 
-@dataclass(frozen=True)
-class Info:
+class Info(NamedTuple):
     """What a chip says of itself: its version, whether a target has taken up its keyboard, the lights, its rate."""
 
     chip_version: str

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """Times in seconds: how long a key is held and how long nothing is between two; the same for typed characters; how
     long a lock key is held; how long the pointer rests before a click, and how long a click is."""
 

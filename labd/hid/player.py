@@ -143,7 +143,7 @@ class Player:
 
     def _click(self, step: Step) -> None:
         self.sleep(self.pace.settle)
-        for _ in range(step.count):
+        for _ in range(step.times):
             before, pressed = self.pressed, self.pressed | {step.button}
             try:
                 self.device.buttons(pressed, before)
@@ -187,7 +187,7 @@ def seconds(steps: Iterable[Step], pace: Pace) -> float:
         elif step.verb in ("key", "combo"):
             total += pace.lock_hold + pace.gap
         elif step.verb == "click":
-            total += pace.settle + step.count * (pace.click + pace.gap)
+            total += pace.settle + step.times * (pace.click + pace.gap)
     return total
 
 

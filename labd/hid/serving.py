@@ -14,7 +14,6 @@ import signal
 import socket
 import stat
 import sys
-import threading
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +126,8 @@ def _end_with_stdin() -> None:
         return
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
         return
+    import threading
+
     main = threading.main_thread().ident
     assert main is not None
 

@@ -9,8 +9,7 @@ lines that begin with `#` and blank ones count for nothing, and behind `type ` a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from labd.errors import Usage, nearest
 from labd.hid import keys
@@ -30,17 +29,16 @@ WAIT_MAX_S = 600.0
 SCROLL_MAX, MOVE_MAX = 1000, 32767
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One thing to do. `chords` are keys to press together, one group after the other (`type`, `key`, `combo`; `down`
-    and `up` have one group). `x`, `y`: where to, or by how much (`scroll`: `y`). `count`: how often."""
+    and `up` have one group). `x`, `y`: where to, or by how much (`scroll`: `y`). `times`: how often."""
 
     verb: str
     chords: tuple[tuple[int, ...], ...] = ()
     x: int = 0
     y: int = 0
     button: str = ""
-    count: int = 1
+    times: int = 1
     seconds: float = 0.0
 
 
@@ -156,7 +154,7 @@ def _moveabs(verb: str, rest: list[str]) -> Step:
 
 def _click(verb: str, rest: list[str]) -> Step:
     button, count = [*rest, *("left", "1")[len(rest) :]]
-    return Step(verb, button=_button(button), count=_number(count, 1, 3, verb))
+    return Step(verb, button=_button(button), times=_number(count, 1, 3, verb))
 
 
 def _press(verb: str, rest: list[str]) -> Step:

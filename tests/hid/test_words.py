@@ -20,7 +20,7 @@ def test_each_verb():
     assert one("down", "shift") == Step("down", chords=((0xE1,),))
     assert one("moveabs", "32767", "0") == Step("moveabs", x=32767)
     assert one("move", "-5", "7") == Step("move", x=-5, y=7)
-    assert one("click") == Step("click", button="left") and one("click", "Right", "2").count == 2
+    assert one("click") == Step("click", button="left") and one("click", "Right", "2").times == 2
     assert one("mup", "middle") == Step("mup", button="middle")
     assert one("scroll", "-3") == Step("scroll", y=-3)
     assert one("delay", "250").seconds == 0.25 and one("sleep", "2").seconds == 2
