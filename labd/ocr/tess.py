@@ -1,0 +1,112 @@
+"""Reading pictures with tesseract: for graphic screens and proportional fonts, which have no grid.
+
+pytesseract says how the program is called and takes its table apart. It is not what runs it: its own call has no limit
+of threads, leaves children behind at its timeout, and writes to disk. The shim runs it: one thread, a deadline, and a
+process group that is ended whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+
+import cv2
+import numpy as np
+
+from labd import shim
+from labd.errors import LabdError
+from labd.ocr.fonts import Array
+from labd.ocr.page import Line
+
+#: Seconds that tesseract gets for one picture.
+DEADLINE_SECONDS = 20.0
+
+#: Words that tesseract is less sure of, from 0 to 100, are noise.
+_SURE = 30.0
+
+#: Letters are brought up to about the size that tesseract was trained on: pictures smaller than this are doubled.
+_SMALL = 1000
+
+MISSING = "tesseract is not installed: install tesseract-ocr (Homebrew: tesseract)"
+
+
+class TesseractFailed(Exception):
+    """It is missing, was too slow, or failed; the message says which in one sentence."""
+
+
+def program() -> str | None:
+    """The path of tesseract, None where there is none."""
+    from pytesseract import pytesseract
+
+    return shutil.which(str(pytesseract.tesseract_cmd))
+
+
+def read(frame: Array, deadline_s: float = DEADLINE_SECONDS) -> list[Line]:
+    """The lines of text in a frame (BGR) with their confidence. Raises TesseractFailed."""
+    path = program()
+    if path is None:
+        raise TesseractFailed(MISSING)
+    picture, scale = _prepared(frame)
+    done, data = cv2.imencode(".png", picture, [cv2.IMWRITE_PNG_COMPRESSION, 1])
+    if not done:
+        raise TesseractFailed("the picture can't be encoded for tesseract")
+    env = {**os.environ, "OMP_THREAD_LIMIT": "1"}
+    argv = [path, "stdin", "stdout", "--psm", "6", "tsv"]
+    try:
+        ended = shim.run_hook(argv, cwd="/", env=env, timeout_s=deadline_s, stdin=data.tobytes())
+    except LabdError as error:
+        raise TesseractFailed(error.message) from None
+    if ended.code is None:
+        raise TesseractFailed(f"tesseract did not end within {deadline_s:g} s and was killed")
+    if ended.code:
+        said = ended.err.decode("utf-8", "replace").strip().splitlines()
+        raise TesseractFailed(f"tesseract failed with exit code {ended.code}: {said[-1] if said else 'no word of why'}")
+    return lines_of(ended.out.decode("utf-8", "replace"), scale)
+
+
+def sure(lines: list[Line]) -> float:
+    """How sure tesseract is of a page, 0 to 1, by its letters."""
+    letters = sum(len(line.text) for line in lines)
+    return sum(line.confidence * len(line.text) for line in lines) / letters if letters else 0.0
+
+
+def lines_of(table: str, scale: float) -> list[Line]:
+    """Lines from tesseract's table of words, its boxes divided by `scale`."""
+    from pytesseract import pytesseract
+
+    words = pytesseract.file_to_dict(table, "\t", -1)
+    grouped: dict[tuple[int, ...], list[int]] = {}
+    for i, text in enumerate(words.get("text", ())):
+        if str(text).strip() and float(words["conf"][i]) >= _SURE:
+            key = tuple(int(words[name][i]) for name in ("block_num", "par_num", "line_num"))
+            grouped.setdefault(key, []).append(i)
+    return [_line(words, indices, scale) for indices in grouped.values()]
+
+
+def _line(words: dict[str, list[object]], indices: list[int], scale: float) -> Line:
+    def number(name: str, i: int) -> float:
+        return float(str(words[name][i]))
+
+    text = " ".join(str(words["text"][i]).strip() for i in indices)
+    weight = [len(str(words["text"][i])) for i in indices]
+    confidence = sum(number("conf", i) * w for i, w in zip(indices, weight, strict=True)) / sum(weight) / 100
+    box = (
+        min(number("left", i) for i in indices) / scale,
+        min(number("top", i) for i in indices) / scale,
+        max(number("left", i) + number("width", i) for i in indices) / scale,
+        max(number("top", i) + number("height", i) for i in indices) / scale,
+    )
+    left, top, right, bottom = (round(value) for value in box)
+    return Line(re.sub(r"\s+", " ", text), min(confidence, 1.0), (left, top, right, bottom))
+
+
+def _prepared(frame: Array) -> tuple[Array, float]:
+    """Dark letters on a light ground, large enough; and its scale."""
+    grey: Array = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY)
+    if float(np.median(grey)) < 128:
+        grey = 255 - grey
+    scale = 2.0 if max(grey.shape) < _SMALL * 2 else 1.0
+    if scale != 1:
+        grey = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
+    return grey, scale
