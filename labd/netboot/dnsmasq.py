@@ -75,6 +75,12 @@ def script(fifo: str) -> str:
     return SCRIPT.replace("FIFO", shlex.quote(fifo))
 
 
+def client(tags: str) -> str:
+    """Which kind of client the tags that it was given mean; empty: none of those that we know."""
+    known = ("ipxe", "pi", *dict.fromkeys(ARCHITECTURES.values()), "httpclient")
+    return next((word for word in known if word in tags.split()), "")
+
+
 def _kinds() -> list[str]:
     """Options that give a client the tags of what it is."""
     return [

@@ -92,6 +92,9 @@ class Handler(BaseHTTPRequestHandler):
         path = self.server.find(self.path)
         try:
             file = open(path or "", "rb")  # noqa: SIM115 - closed below, whatever is answered
+        except PermissionError:
+            self._refuse(403)
+            return
         except OSError:
             self._refuse(404)
             return

@@ -31,9 +31,9 @@ def discover(xid: int) -> bytes:
     return head + MAC + bytes(10 + 64 + 128) + _COOKIE + b"\x35\x01\x01" + b"\xff" + bytes(60)
 
 
-def offer(data: bytes, xid: int) -> str | None:
-    """Who offers, if `data` is a DHCPOFFER for this very question: the server's address."""
-    if len(data) < 240 or data[0] != 2 or data[4:8] != struct.pack("!I", xid) or data[236:240] != _COOKIE:
+def offer(data: bytes, xids: set[int]) -> str | None:
+    """Who offers, if `data` is a DHCPOFFER for one of these questions: the server's address."""
+    if len(data) < 240 or data[0] != 2 or int.from_bytes(data[4:8], "big") not in xids or data[236:240] != _COOKIE:
         return None
     options = {}
     at = 240
@@ -51,6 +51,7 @@ class Asker:
     """A socket on a client's port of one interface. Raises OSError when it can't be had."""
 
     def __init__(self, net: Net, interface: str) -> None:
+        self.xids: set[int] = set()
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             for option in (socket.SO_REUSEADDR, socket.SO_BROADCAST):
@@ -62,21 +63,29 @@ class Asker:
             raise
 
     def servers(self, seconds: float, *, first: bool) -> set[str]:
-        """The DHCP servers that answer within `seconds`; with `first`, as soon as one has."""
-        xid = int.from_bytes(os.urandom(4), "big")
-        XIDS.add(f" {xid} ")
+        """Ask, and hear which DHCP servers answer within `seconds`; with `first`, only until one has."""
+        self.ask()
         found: set[str] = set()
         deadline = time.monotonic() + seconds
-        self.sock.sendto(discover(xid), ("255.255.255.255", 67))
         while (left := deadline - time.monotonic()) > 0 and not (first and found):
-            self.sock.settimeout(left)
-            try:
-                server = offer(self.sock.recv(2048), xid)
-            except TimeoutError:
-                break
-            if server:
-                found.add(server)
+            server = self.hear(left)
+            found |= {server} if server else set()
         return found
+
+    def ask(self) -> None:
+        """Send one question."""
+        xid = int.from_bytes(os.urandom(4), "big")
+        self.xids.add(xid)
+        XIDS.add(f" {xid} ")
+        self.sock.sendto(discover(xid), ("255.255.255.255", 67))
+
+    def hear(self, seconds: float) -> str | None:
+        """The next server that answers any of the questions; None when what came was nothing like it, or nothing."""
+        self.sock.settimeout(seconds)
+        try:
+            return offer(self.sock.recv(2048), self.xids)
+        except TimeoutError:
+            return None
 
     def close(self) -> None:
         """Free the port."""

@@ -139,6 +139,10 @@ class NetBench(BenchInAFolder):
         rows = [json.loads(line) for line in found]
         return [row for row in rows if row.get("kind") == kind or row.get("event") == kind]
 
+    def keepers(self) -> list[int]:
+        """Those that keep an interface; each has a dnsmasq, which is two processes."""
+        return [pid for pid in self.servers() if b"netboot.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
     def servers(self) -> list[int]:
         """The keepers and dnsmasqs of this bench that run."""
         mine = []
@@ -178,5 +182,4 @@ def net(shared: NetBench) -> Iterator[NetBench]:
     shared.write()
     yield shared
     shared.write()
-    shared("netboot", "stop", "dut", check=None)
     shared("netif", "mode", "off", "dut", check=None)
