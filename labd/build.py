@@ -6,9 +6,9 @@ import os
 import zlib
 
 
-def digest() -> str:
-    """8 hex digits of every Python file of the package, names and bytes; costs some ms."""
-    root = os.path.dirname(os.path.abspath(__file__))
+def digest(package: str | None = None) -> str:
+    """8 hex digits of every Python file of a package (this one), names and bytes; costs some ms."""
+    root = os.path.dirname(os.path.abspath(__file__)) if package is None else package
     found = 0
     for directory, folders, names in os.walk(root):
         folders.sort()

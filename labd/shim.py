@@ -240,6 +240,21 @@ def become_daemon(env: dict[str, str], runtime: str) -> NoReturn:
     os.execve(sys.executable, [sys.executable, "-m", "labd.daemon", runtime], env)
 
 
+def start_kept(argv: list[str], *, cwd: str, env: dict[str, str]) -> Popen[bytes]:
+    """Start a command that stays, with pipes, in a group of its own; the end of stdin ends it.
+
+    Raises Unreachable when it can't be started.
+    """
+    import subprocess
+
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd,
+                                env=env, start_new_session=True)  # fmt: skip
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor") from None
+
+
 async def start_board(argv: list[str], cwd: str) -> trio.Process:
     """Start a simulated board's player (an argv) with pipes on stdin and stdout; the end of stdin ends it."""
     import subprocess
@@ -289,21 +304,6 @@ def start_transfer(argv: list[str], cwd: str, env: dict[str, str]) -> Popen[byte
         raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
 
 
-def start_kept(argv: list[str], *, cwd: str, env: dict[str, str]) -> Popen[bytes]:
-    """Start a command that stays, with pipes, in a group of its own; the end of stdin ends it.
-
-    Raises Unreachable when it can't be started.
-    """
-    import subprocess
-
-    try:
-        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd,
-                                env=env, start_new_session=True)  # fmt: skip
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor") from None
-
-
 def start_dnsmasq(argv: list[str]) -> Popen[bytes]:
     """Start dnsmasq, what it says in one pipe. On Linux the kernel ends it with us, as long as it stays root.
 
@@ -320,15 +320,17 @@ def start_dnsmasq(argv: list[str]) -> Popen[bytes]:
         raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
 
 
-def run_attached(argv: list[str], call: Call) -> int:
+def run_attached(argv: list[str], call: Call, *, stdin: str | None = None, stdout: int | None = None) -> int:
     """Run `argv` on the caller's terminal and wait; returns its exit code (128 + N when signal N killed it).
 
-    Raises NotFound when there is no such program.
+    `stdin` is what it gets in place of the terminal, `stdout` the descriptor that its output goes to. Raises NotFound
+    when there is no such program.
     """
     import subprocess
 
     try:
-        code = subprocess.call(argv, cwd=call.cwd, env=call.env)
+        given = None if stdin is None else stdin.encode()
+        code = subprocess.run(argv, cwd=call.cwd, env=call.env, input=given, stdout=stdout).returncode
     except FileNotFoundError:
         raise NotFound(f"no program {argv[0]!r}") from None
     except OSError as error:

@@ -28,8 +28,9 @@ CHANNEL_OF = {"serial": "serial", "power": "power", "power-cycle": "power", "pow
               "timeline": "*", "record": "*"}  # fmt: skip
 
 #: Which way a file goes when the call runs on another machine: `in` to it, `out` from it to where the caller said,
-#: `into` from it, never over what is there, `direction` as the call's parameter of that name says.
-WAYS = ("", "in", "out", "into", "direction")
+#: `into` from it, never over what is there, `direction` as the call's parameter of that name says,
+#: `script` to it, where the first word is `run` and the second the file.
+WAYS = ("", "in", "out", "into", "direction", "script")
 
 
 class Param:
@@ -122,7 +123,8 @@ class Operation:
     reads, without a final newline; None prints nothing. `examples` are (command line, what it does) pairs that
     must parse. `opaque` says that the trailing words belong to another program and are not checked.
     `missing` says what is not there yet: the words, the help and the checks work, running it is exit 7.
-    `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given;
+    `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given
+    (an `admin` stays one);
     `looking` names switches that make one which acts an `observe`. `stays` says that it runs here wherever the
     hardware is wired to: it reads the lab file and no more.
     """
@@ -179,7 +181,10 @@ class Operation:
         """What this very call does to the world."""
         if self.looking and any(args.given(*self.looking).values()):
             return "observe"
-        return "actuate" if self.acting and args.given(*self.acting) else self.effect
+        given = args.given(*self.acting)
+        if self.acting and self.effect == "admin":
+            return "admin" if any(given.values()) else "observe"
+        return "actuate" if given else self.effect
 
     @property
     def name(self) -> str:
