@@ -39,7 +39,7 @@ class Shipment:
         """What the caller wrote → the name there."""
         self.params = [param for param in op.params if param.ships]
         for param in self.params:
-            for word in _words(vars(args).get(param.name)):
+            for word in _files(param, args):
                 self._take(word, way_of(param, args))
 
     @property
@@ -89,7 +89,7 @@ class Shipment:
         for param in self.params:
             value = values.get(param.name)
             values[param.name] = (
-                [moved.get(w, w) for w in value] if isinstance(value, list) else moved.get(value, value)
+                [moved.get(w, w) for w in value] if isinstance(value, list) else moved.get(str(value), value)
             )
         return values
 
@@ -125,9 +125,19 @@ class Shipment:
 
 def way_of(param: Param, args: Args) -> str:
     """Where a parameter's files go: `in` to the other machine, `out` from it, `into` from it beside what is here."""
+    if param.ships == "script":
+        return "in"
     if param.ships == "direction":
         return "in" if args.direction == "send" else "into"
     return param.ships
+
+
+def _files(param: Param, args: Args) -> list[str]:
+    """The words of a parameter that are files."""
+    words = _words(vars(args).get(param.name))
+    if param.ships == "script":
+        return words[1:2] if len(words) == 2 and words[0].lower() == "run" else []
+    return words
 
 
 def _words(value: Any) -> list[str]:

@@ -32,10 +32,10 @@ EXAMPLES = (
     ("hidgadget -k /dev/hidg2 key f12", "another gadget's keyboard"),
 )
 
-#: A boot keyboard (HID 1.11, appendix B.1).
+#: A boot keyboard (HID 1.11, appendix B.1), with all keys up to usage DD.
 KEYBOARD_DESCRIPTOR = bytes.fromhex(
-    "05010906a101050719e029e71500250175019508810295017508810395057501050819012905910295017503910395067508150025650507"
-    "190029658100c0"
+    "05010906a101050719e029e71500250175019508810295017508810395057501050819012905910295017503910395067508150026dd0005"
+    "0719002add008100c0"
 )
 #: Three buttons, absolute X and Y from 0 to 32767, and a wheel.
 POINTER_DESCRIPTOR = bytes.fromhex(

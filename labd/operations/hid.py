@@ -194,7 +194,8 @@ OPERATIONS = (
         params=(
             Param("target", "the target; may be left out when the lab has one", flags=("-t", "--target"),
                   complete="target"),
-            Param("words", "what to do, in the words of the configured command", kind="rest", required=True),
+            Param("words", "what to do, in the words of the configured command", kind="rest", required=True,
+                  ships="script"),
         ),
         handler=send,
         text=send_text,
