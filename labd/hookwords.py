@@ -77,14 +77,23 @@ class Hook:
     def _script(self, script: str) -> None:
         """The first command of a shell script that is a program; the rest is the shell's own business."""
         self.notes.append("of the shell script, only the first command was looked at")
+        where = ""
         for words in _commands(script):
             words = words[next(iter(programs(words)), len(words)) :]
+            if words[:1] == ["cd"] and len(words) == 2:
+                where = os.path.join(where, self._expanded(words[1]))
             if not words or words[0] in _PASSING:
                 continue
-            words[0] = re.sub(r"\$\{?(\w+)\}?", lambda name: self.env.get(name[1], name[0]), words[0])
+            words[0] = self._expanded(words[0])
+            if "/" in words[0] and words[0][0] not in "~$":
+                words[0] = os.path.join(where, words[0])
             if words[0] not in _KEYWORDS and not set(words[0]) & set("$`*?"):
                 self._walk(words)
             return
+
+    def _expanded(self, word: str) -> str:
+        """`$HOME` and its like, as far as the environment has them."""
+        return re.sub(r"\$\{?(\w+)\}?", lambda name: self.env.get(name[1], name[0]), word)
 
 
 def programs(words: Sequence[str]) -> list[int]:

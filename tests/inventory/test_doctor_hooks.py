@@ -79,6 +79,17 @@ def test_the_program_is_found_behind_wrappers_and_shells(
     assert row["status"] == "ok" and "not run" in row["detail"]
 
 
+def test_a_script_that_changes_its_directory_finds_its_programs_there(
+    examine: Examine, program: Program, tmp_path: Path
+) -> None:
+    program("sh")
+    text = "sh -c 'cd $HOME; cd relay && ./cycle --port=/dev/ttyNOPE'"
+    assert f"{tmp_path}/relay/./cycle".replace("/./", "/") in examine(hook(text))[0]["detail"]
+    (tmp_path / "relay").mkdir()
+    (tmp_path / "relay/cycle").symlink_to(program("x"))
+    assert "/dev/ttyNOPE, which is not there" in examine(hook(text))[0]["detail"]
+
+
 def test_what_only_a_shell_can_tell_is_left_to_it(examine: Examine, program: Program) -> None:
     program("sh")
     for script in (
