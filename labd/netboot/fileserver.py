@@ -63,7 +63,7 @@ class FileServer(ThreadingHTTPServer):
     def find(self, target: str) -> str | None:
         """The file that a request's target means, None when there is none to be served."""
         name = unquote(target.split("?", 1)[0].split("#", 1)[0])
-        if "\0" in name:
+        if "\0" in name or name.endswith("/"):
             return None
         path = os.path.realpath(os.path.join(self.root, name.lstrip("/")))
         inside = path.startswith(self.root.rstrip("/") + "/")
