@@ -14,6 +14,7 @@ from labd import __version__, claims
 from labd.argv import words_of
 from labd.errors import Busy, PassedOn, Unreachable
 from labd.lab.hosts import own_name
+from labd.lab.model import quoted
 from labd.remote_files import PIECE, Shipment
 from labd.remote_link import Link
 from labd.remote_slice import name_of, origin_of, text_of
@@ -80,7 +81,7 @@ class _Visit:
         host = self.link.host
         raise Unreachable(
             f"host {host.name!r}: ssh gets there, but the socket of labd can't be reached through it; nothing was done",
-            hint=f"ssh {host.ssh} /usr/sbin/sshd -T  # does it say allowstreamlocalforwarding yes?",
+            hint=f"ssh {quoted(host.ssh)} sudo sshd -T  # does it say allowstreamlocalforwarding yes?",
         )
 
     def __exit__(self, *exc: object) -> None:

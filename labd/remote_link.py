@@ -100,7 +100,7 @@ class Link:
     def _tell_build(self, facts: dict[str, Any]) -> None:
         if facts.get("build") != build.digest():
             self.call.note(f"labd on {self.host.name} is {__version__} too, but of another build; "
-                           f"labd setup --user-only --host {self.host.name} brings this one there")  # fmt: skip
+                           f"labd setup --user-only --yes --host {self.host.name} brings this one there")  # fmt: skip
 
     def _forward(self, far: str) -> None:
         self.ssh(self.host.forward("cancel", far), CONNECT_S)  # one that leads nowhere any more; else it says no
@@ -118,6 +118,7 @@ class _Alone:
 
     def __init__(self, host: Host, call: Call) -> None:
         self.path = host.base + ".lock"
+        self.about = f"{host.name}\t{host.ssh}\n".encode("utf-8", "surrogateescape")
         self.call = call
         self.fd = -1
 
@@ -129,6 +130,8 @@ class _Alone:
         while True:
             try:
                 fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(self.fd, 0)
+                os.pwrite(self.fd, self.about, 0)
                 return
             except BlockingIOError:
                 self.call.check_cancelled()
@@ -144,17 +147,25 @@ def _json_in(data: bytes) -> Any:
     return json.loads(text[text.index("{") :])
 
 
-def close_all(runtime: str, env: dict[str, str]) -> list[str]:
-    """End every connection that is ours; the names of their sockets. What a lab's own control_path names stays."""
+def all_links(runtime: str) -> list[dict[str, str]]:
+    """The connections that are kept and ours: `host` and `ssh` as the lab had them, and the control `socket`."""
     directory = os.path.join(runtime, "ssh")
-    try:
-        names = [name for name in sorted(os.listdir(directory)) if "." not in name]
-    except OSError:
-        return []
+    found = []
+    for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
+        control = os.path.join(directory, name.removesuffix(".lock"))
+        if name.endswith(".lock") and os.path.exists(control):
+            with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
+                host, _, ssh = file.readline().rstrip("\n").partition("\t")
+            found.append({"host": host, "ssh": ssh, "socket": control})
+    return found
+
+
+def close_all(runtime: str, env: dict[str, str]) -> list[str]:
+    """End every connection that is ours; what ended. What a lab's own control_path names stays."""
     ended = []
-    for name in names:
-        words = ["ssh", "-o", "BatchMode=yes", "-o", f"ControlPath={os.path.join(directory, name).replace('%', '%%')}"]
+    for link in all_links(runtime):
+        words = ["ssh", "-o", "BatchMode=yes", "-o", f"ControlPath={link['socket'].replace('%', '%%')}"]
         code, _ = shim.run_captured([*words, "-O", "exit", "any"], 5, env)
         if code == 0:
-            ended.append(f"ssh ({name})")
+            ended.append(f"ssh to {link['host']}")
     return ended

@@ -119,7 +119,7 @@ def no_labd(host: Host, said: bytes) -> Unreachable:
     last = f" ({lines[-1].strip()[:200]})" if lines else ""
     return Unreachable(
         f"host {host.name!r}, {host.ssh}: no labd runs there as {host.command!r}{last}",
-        hint=f"labd setup --host {host.name}  # or: labd host set {host.name} --labd-cmd PATH",
+        hint=f"labd setup --yes --host {host.name}  # or: labd host set {host.name} --labd-cmd PATH",
     )
 
 
@@ -130,7 +130,7 @@ def other_version(host: Host, theirs: str, ours: str) -> Unreachable:
         return Unreachable(f"labd on host {host.name!r} is {theirs}, newer than this one, {ours}; nothing was done"
                            " there", hint=hint)  # fmt: skip
     return Unreachable(f"labd on host {host.name!r} is {theirs}, this one is {ours}; nothing was done there",
-                       hint=f"labd setup --user-only --host {host.name}")  # fmt: skip
+                       hint=f"labd setup --user-only --yes --host {host.name}")  # fmt: skip
 
 
 def _order(version: str) -> list[tuple[int, str]]:

@@ -52,14 +52,15 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     status = _status(call)
     capture = _capture(call, status)
     untracked = _untracked(call, status, capture)
+    links = _links(call)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
         return {"daemon": None, "capture": capture, "channels": [], "screens": [], "kept": [], "boards": [],
-                "untracked": untracked}  # fmt: skip
+                "links": links, "untracked": untracked}  # fmt: skip
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
     return {"daemon": daemon, "capture": capture, "channels": status["channels"],
             "screens": status["screens"], "kept": status["kept"],
-            "boards": status["boards"], "untracked": untracked}  # fmt: skip
+            "boards": status["boards"], "links": links, "untracked": untracked}  # fmt: skip
 
 
 def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -93,6 +94,7 @@ def list_text(data: dict[str, Any], call: Call) -> str:
         rows.append((kept["channel"], kept["target"], f"pid {kept['pid']}  {words}"))
     for board in data["boards"]:
         rows.append(("board", board["name"], f"pid {board['pid']}  {board['device']}  restarts {board['restarts']}"))
+    rows += [("ssh", link["host"], f"{link['ssh']}  {link['socket']}") for link in data["links"]]
     for stray in data["untracked"]:
         rows.append(("untracked", f"pid {stray['pid']}", f"{stray['command']}  (labd daemons stop --all ends it)"))
     return columns(rows, call.columns, indent="") if rows else "no daemon, no untracked process"
@@ -234,14 +236,23 @@ def _stop_capture(call: Call) -> list[str]:
     return [f"capture (pid {pid})"]
 
 
-def _hang_up(call: Call) -> list[str]:
-    """End the connections to other machines: their daemons go on."""
+def _links(call: Call) -> list[dict[str, str]]:
+    """The connections to other machines that are kept."""
     runtime = paths.runtime_dir(call.env)
     if not os.path.isdir(os.path.join(runtime, "ssh")):
         return []
+    from labd.remote_link import all_links
+
+    return all_links(runtime)
+
+
+def _hang_up(call: Call) -> list[str]:
+    """End the connections to other machines: what runs there goes on."""
+    if not _links(call):
+        return []
     from labd.remote_link import close_all
 
-    return close_all(runtime, call.env)
+    return close_all(paths.runtime_dir(call.env), call.env)
 
 
 def _hung(call: Call, status: dict[str, Any] | None, force: bool) -> list[str]:
@@ -341,7 +352,7 @@ OPERATIONS = (
     ),
     Operation(
         ("daemons", "list"),
-        "list the daemon, its capture process, channels and boards, and untracked processes",
+        "list the daemon, its capture process, channels, boards and connections, and untracked processes",
         effect="observe",
         params=(HOST,),
         handler=list_daemons,

@@ -175,7 +175,7 @@ serial send pico -i a --eol cr --no-newline x
 
 LAB = """
 [hosts.bench1]
-ssh = "x"
+ssh = "local"
 [targets.pico]
 host = "bench1"
 [[targets.pico.serial]]

@@ -253,7 +253,7 @@ def test_a_mistake_is_reported_of_the_flag_that_was_typed(pico):
 
 def test_hints_name_the_lab_that_is_in_force(pico, tmp_path):
     other = tmp_path / "o ther.toml"
-    other.write_text(LAB)
+    other.write_text(LAB.replace("op@bench1", "local"))
     lab = f"--lab {shlex.quote(str(other))}"
     hints = [
         pico.error(f"labd {lab} target show nope", 4)["hint"],
@@ -271,6 +271,7 @@ def test_hints_name_the_lab_that_is_in_force(pico, tmp_path):
 
 
 def test_a_left_out_interface_is_told_as_the_command_that_names_it(pico):
+    pico("labd host set bench1 --ssh local")
     hint = pico.error("labd serial log pico --tail 3", 4)["hint"]
     assert shlex.split(hint)[:5] == ["labd", "serial", "log", "pico", "--tail"] and "-i console" in hint
 

@@ -60,6 +60,8 @@ class Far:
         (self.root / "known").write_text(f"[127.0.0.1]:{self.port} {kind} {data}\n")
 
     def _configure(self) -> None:
+        own = {name: value for name, value in self.bench.env.items() if name.startswith(("HOME", "XDG"))}
+        env = " ".join(f"{name}={value}" for name, value in own.items())
         (self.root / "sshd.conf").write_text(
             textwrap.dedent(f"""\
             ListenAddress 127.0.0.1:{self.port}
@@ -72,6 +74,7 @@ class Far:
             KbdInteractiveAuthentication no
             PermitRootLogin yes
             MaxSessions 50
+            SetEnv {env}
             """)
         )
         (self.root / "ssh.conf").write_text(
