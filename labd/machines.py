@@ -130,8 +130,9 @@ class Machines(Players):
         Called in the worker thread of the call that runs the hook. Raises what `need` raises.
         """
         from labd.lab import load
+        from labd.lab.model import virtual_board
 
-        device = board_of(load(lab_path, dict(os.environ)).targets.get(target, {}))
+        device = virtual_board(load(lab_path, dict(os.environ)).targets.get(target, {}))
         if device is None:
             return {}
         return {"LABD_QMP": os.path.join(trio.from_thread.run(self.need, lab_path, target, device), "qmp")}
@@ -182,12 +183,6 @@ class Machines(Players):
         directory = self.directory(*key)
         os.makedirs(directory, mode=0o700, exist_ok=True)
         return Machine(key[1], device, board, directory, cable=cable, tap=_tap(*key))
-
-
-def board_of(table: Mapping[str, Any]) -> str | None:
-    """The virtual board that a target's table names, as `board:NAME`; None when no channel of it is one."""
-    devices = [*(line.get("device", "") for line in table.get("serial", ())), table.get("video", {}).get("device", "")]
-    return next((device for device in devices if str(device).startswith(SCHEME)), None)
 
 
 def _tap(lab_path: str, target: str) -> str | None:

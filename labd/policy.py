@@ -39,9 +39,9 @@ def addressed(noun: str, table: Mapping[str, Any], lines: Sequence[Mapping[str, 
     channel = HOOKED.get(noun)
     if channel is None:
         return []
-    from labd.machines import board_of
+    from labd.lab.model import virtual_board
 
-    board = board_of(table)
+    board = virtual_board(table)
     commands = [str(value) for key, value in table.get(channel, {}).items() if key.endswith("cmd")]
     sensed = [line["device"] for line in lines if channel == "power" and line["power_sense_signal"]]
     return [board if board and _own_board(command) else command for command in commands] + sensed

@@ -89,7 +89,7 @@ class MachinePlayer:
         self._tap = tap
         self._wait = wait
         self._end = asyncio.Event()
-        self._state = ""
+        self._state = "on"
 
     async def run(self) -> int:
         """Play; returns the exit code. Raises FailedError, OSError."""
@@ -111,7 +111,7 @@ class MachinePlayer:
             await asyncio.wait([tasks[-1], ended], return_when=asyncio.FIRST_COMPLETED)
             return 0 if self._end.is_set() or process.returncode == 0 else 1
         except (FailedError, TimeoutError):
-            raise FailedError(self._last_words()) from None
+            raise FailedError(self._complaint()) from None
         finally:
             await _end(process)
             for task in tasks:
@@ -156,11 +156,15 @@ class MachinePlayer:
 
     async def _settle_in(self, qmp: Qmp, process: asyncio.subprocess.Process) -> None:
         await qmp.ask("qmp_capabilities")
+        if not self._wait:  # before anybody can be told to switch it off
+            await qmp.ask("cont")
         _say({"ready": True, "board": self._board.name, "has": self._board.has, "directory": self._dir,
               "pid": os.getpid(), "qemu": process.pid})  # fmt: skip
 
     async def _power_on(self, qmp: Qmp) -> None:
-        """Let it run; its first words wait for who is going to hear them."""
+        """Let it run, if it does not yet; its first words wait for who is going to hear them."""
+        if not self._wait:
+            return
         with contextlib.suppress(TimeoutError, FailedError):
             async with asyncio.timeout(self._wait):
                 while not await _connected(qmp):
@@ -182,23 +186,23 @@ class MachinePlayer:
         state = {"running": "on", "prelaunch": "off", "shutdown": "off", "paused": "paused"}.get(status, status)
         if state == "on" and self._state == "on" and "RESET" in names:
             _say({"state": "reset"})
-        elif state != self._state and self._state:
+        elif state != self._state:
             _say({"state": state})
         self._state = state
 
     def _until_stdin_ends(self, loop: asyncio.AbstractEventLoop) -> None:
-        while sys.stdin.buffer.read1(4096):
+        while os.read(0, 4096):
             pass
         with contextlib.suppress(RuntimeError):  # the loop has ended by itself
             loop.call_soon_threadsafe(self._end.set)
 
-    def _last_words(self) -> str:
+    def _complaint(self) -> str:
         try:
             with open(os.path.join(self._dir, "log"), encoding="utf-8", errors="replace") as log:
                 said = [line for line in log.read().splitlines() if line.strip()]
         except OSError:
             said = []
-        return said[-1] if said else f"{self._board.program} said nothing"
+        return said[0] if said else f"{self._board.program} said nothing"
 
     def _clear(self) -> None:
         for name in (*SOCKETS, "pid", "log"):

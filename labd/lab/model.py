@@ -185,6 +185,12 @@ class Lab:
         return entries[names.index(name)]
 
 
+def virtual_board(table: "Mapping[str, Any]") -> "str | None":
+    """The virtual board that a target's table names, as `board:NAME`; None when no channel of it is one."""
+    devices = [entry.get("device", "") for entry in (*table.get("serial", ()), table.get("video", {}))]
+    return next((device for device in devices if device.startswith("board:")), None)
+
+
 def quoted(word: str) -> str:
     """A word as a shell takes it. As shlex does it, which costs the start of the program more than all else here."""
     plain = word.isascii() and all(char.isalnum() or char in "@%+=:,./-_" for char in word)
