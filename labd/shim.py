@@ -320,7 +320,9 @@ def start_dnsmasq(argv: list[str]) -> Popen[bytes]:
         raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
 
 
-def run_attached(argv: list[str], call: Call, *, stdin: str | None = None, stdout: int | None = None) -> int:
+def run_attached(
+    argv: list[str], call: Call, *, stdin: str | bytes | None = None, stdout: int | None = None
+) -> int:
     """Run `argv` on the caller's terminal and wait; returns its exit code (128 + N when signal N killed it).
 
     `stdin` is what it gets in place of the terminal, `stdout` the descriptor that its output goes to. Raises NotFound
@@ -329,7 +331,7 @@ def run_attached(argv: list[str], call: Call, *, stdin: str | None = None, stdou
     import subprocess
 
     try:
-        given = None if stdin is None else stdin.encode()
+        given = stdin.encode() if isinstance(stdin, str) else stdin
         code = subprocess.run(argv, cwd=call.cwd, env=call.env, input=given, stdout=stdout).returncode
     except FileNotFoundError:
         raise NotFound(f"no program {argv[0]!r}") from None

@@ -226,7 +226,7 @@ OPERATIONS = (
             Param("format", "what to write; else the file's ending says it", kind="choice", choices=tuple(FORMATS),
                   flags=("--format",)),
             Param("out", "the file to write; - is stdout", kind="path", flags=("-o", "--out"), default="-",
-                  complete="file"),
+                  complete="file", ships="out"),
             Param("raw", "with a bundle: the exact bytes of the consoles too, in which no secret is blanked",
                   kind="switch", flags=("--raw",), default=False),
         ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from labd.errors import LabdError, NotFound, Unreachable, nearest
+from labd.errors import LabdError, NotFound, nearest
 from labd.operations.model import Answer, Operation, Param
 
 TYPE_CHECKING = False
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 def setup(call: Call, args: Args) -> Answer:
     """The steps, done where that was asked for; exit 1 when a step that was to be done is not."""
-    _here(call, args)
+    if _away(call, args):
+        from labd import remote_setup
+
+        data, code = remote_setup.setup(call, args)
+        text = _text(data).replace("labd setup --yes", f"labd setup --host {args.host} --yes")
+        return Answer(data, code=code, text=text)
     steps = _steps(call, args)
     wanted = [step for step in steps if step.commands and (step.name in args.only if args.only else
               step.state == "needed")]  # fmt: skip
@@ -60,15 +65,13 @@ def _behind(args: Args, wanted: list[Step], steps: list[Step]) -> list[Step]:
     return wanted if args.yes else [step for step in steps if step.state in ("yours", "needed")]
 
 
-def _here(call: Call, args: Args) -> None:
-    """Raise unless it is this machine that is to be set up."""
+def _away(call: Call, args: Args) -> bool:
+    """Whether it is another machine that is to be set up. Raises NotFound for one that the lab does not know."""
     from labd.lab.hosts import is_here
 
-    if args.host is not None and args.host != "local":
-        table = call.lab().host(args.host)
-        if not is_here(args.host, table):
-            raise Unreachable(f"host {args.host!r} is another machine, and labd can't set that up from here yet",
-                              hint="labd setup  # over there")  # fmt: skip
+    if args.host in (None, "local"):
+        return False
+    return not is_here(args.host, call.lab().host(args.host))
 
 
 def _clone(cwd: str) -> str | None:

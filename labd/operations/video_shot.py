@@ -84,7 +84,7 @@ VIDEO_SHOT = Operation(
         TARGET,
         *WAITS,
         Param("out", "the file to write; - is stdout", kind="path", flags=("-o", "--out"), default="-",
-              complete="file"),
+              complete="file", ships="out"),
     ),
     handler=shot,
     doc="The picture is never older than the request. Its hash, on stderr, names what the screen shows: it stays while "
