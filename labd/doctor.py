@@ -1,8 +1,9 @@
 """The lab file against what is really there: one row a fact, each with its evidence and the command that mends it.
 
 Opens no device (opening a serial port can reset the board on it), starts no hook, writes nothing. A row is a dict:
-target, channel, interface (or the hook's key, or what was looked at), device, status, detail, fix. What is checked of
-a channel is in its own module, `doctor_serial` and its like; what concerns the machine as a whole in `doctor_machine`.
+target, channel, interface (or the hook's key, or what was looked at), device, status, detail, fix, and host, the
+machine that it was found on, None for this one. What is checked of a channel is in its own module, `doctor_serial` and
+its like; what concerns the machine as a whole in `doctor_machine`.
 """
 
 import os
@@ -15,8 +16,8 @@ from labd.inventory import Machine
 from labd.lab.hosts import is_here
 
 #: What a row can say. `ok` and `warning` leave the exit code at 0, the others are problems.
-STATUSES = ("ok", "missing", "busy", "denied", "incomplete", "warning")
-PROBLEMS = ("missing", "busy", "denied", "incomplete")
+STATUSES = ("ok", "missing", "busy", "denied", "incomplete", "unreachable", "warning")
+PROBLEMS = ("missing", "busy", "denied", "incomplete", "unreachable")
 
 Row = dict[str, Any]
 
@@ -71,26 +72,25 @@ def row(
         "status": status,
         "detail": detail,
         "fix": fix,
+        "host": None,
     }
 
 
-def examine(bench: Bench, target: str, serial: list[dict[str, Any]], here_only: bool = False) -> list[Row]:
-    """Every finding about one target. `serial` are its serial lines with defaults filled in.
+def examine(bench: Bench, target: str, serial: list[dict[str, Any]]) -> list[Row]:
+    """Every finding about those channels of a target that are wired to this machine.
 
-    Channels that are wired to another machine get one row that says so, or with `here_only` none.
+    `serial` are its serial lines with defaults filled in.
     """
     from labd.doctor_serial import check_line
 
     config = bench.data["targets"][target]
     rows: list[Row] = []
     for line in serial:
-        away = _away(bench, target, "serial", line.get("host") or config.get("host"), line["name"])
-        rows += ([] if here_only else [away]) if away else check_line(bench, target, line)
+        rows += check_line(bench, target, line) if _here(bench, config, line) else []
     for channel, check in _checks().items():
-        if channel in config:
-            away = _away(bench, target, channel, config[channel].get("host") or config.get("host"))
-            rows += ([] if here_only else [away]) if away else check(bench, target, config[channel])
-    if not rows and not here_only:
+        if channel in config and _here(bench, config, config[channel]):
+            rows += check(bench, target, config[channel])
+    if not serial and not any(channel in config for channel in _checks()):
         rows.append(
             row(
                 target,
@@ -111,17 +111,10 @@ def _checks() -> dict[str, Callable[[Bench, str, Mapping[str, Any]], Iterator[Ro
             "hid": doctor_hooks.check_hid, "adb": doctor_adb.check}  # fmt: skip
 
 
-def _away(bench: Bench, target: str, channel: str, host: str | None, interface: str | None = None) -> Row | None:
-    if is_here(host, bench.data.get("hosts", {}).get(host, {})):
-        return None
-    return row(
-        target,
-        channel,
-        "warning",
-        f"wired to host {host!r}; not checked from here",
-        interface=interface,
-        fix=f"labd doctor {target} --host {host}",
-    )
+def _here(bench: Bench, target: Mapping[str, Any], channel: Mapping[str, Any]) -> bool:
+    """Whether a channel is wired to this machine."""
+    host = channel.get("host") or target.get("host")
+    return is_here(host, bench.data.get("hosts", {}).get(host, {}))
 
 
 def access_denied(bench: Bench, path: str) -> tuple[str, str]:

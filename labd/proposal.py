@@ -22,19 +22,24 @@ class Proposal:
     """Grows channel by channel: `tables` are (path, values, whether it is one of several) for the lab file, `commands`
     what would write the same, `notes` what a person should know."""
 
-    def __init__(self, target: str, exists: bool, host: str | None) -> None:
+    def __init__(self, target: str, has: "Table | None", host: str | None) -> None:
         self.target = target
         self.tables: list[tuple[tuple[str, ...], Table, bool]] = []
         self.commands: list[str] = []
         self.notes: list[str] = []
-        if not exists:
+        self._host: str | None = None
+        """What each channel has to say of its host, where the target's is another."""
+        if has is None:
             self.tables.append((("targets", target), {"host": host} if host else {}, False))
             self.commands.append(f"labd target add {target}" + (f" --host {host}" if host else ""))
+        elif has.get("host", "local") != (host or "local"):
+            self._host = host or "local"
 
     def add(self, channel: str, values: Table, command: str) -> None:
         """One channel of the target, and the command that would make it."""
-        self.tables.append((("targets", self.target, channel), values, channel == "serial"))
-        self.commands.append(f"labd {command}")
+        own = {"host": self._host} if self._host else {}
+        self.tables.append((("targets", self.target, channel), values | own, channel == "serial"))
+        self.commands.append(f"labd {command}" + (f" --host {self._host}" if self._host else ""))
 
     def data(self) -> dict[str, Any]:
         """The answer of `labd configure`."""
@@ -53,7 +58,7 @@ def propose(found: Mapping[str, Any], target: str, lab: "Lab | None", host: str 
         raise LabdError(f"{target!r} can't be a target's name: {NAME_RULE}")
     has = lab.targets.get(target) if lab is not None else None
     used = set(_used(lab))
-    made = Proposal(target, has is not None, host)
+    made = Proposal(target, has, host)
     if has is not None:
         made.notes.append(f"target {target} is in the lab already: this is what it has not yet")
     injectors = [row for row in found["hid"] if not used & {row["device"], row["node"]}]

@@ -6,7 +6,7 @@ the call runs on.
 
 from __future__ import annotations
 
-from labd.errors import NotFound
+from labd.errors import LabdError, NotFound
 from labd.operations.model import Answer, Operation, Param
 
 TYPE_CHECKING = False
@@ -40,40 +40,84 @@ def _doctor(call: Call, args: Args) -> Answer:
         )
     for name in names:
         lab.target(name)
-    rows = _rows(call, lab, names, here_only=args.host is not None)
+    rows = _rows(call, lab, names)
     for row in rows:
         row["fix"] = in_lab(row["fix"], call.lab_words())
+    if args.host is None:
+        rows += [row for host in _hosts(lab, names) for row in _far_rows(call, host, args.target)]
+    elif all(row["target"] == "-" for row in rows):
+        raise NotFound(
+            f"nothing to check: no channel of {', '.join(names)} is wired to this machine",
+            hint=f"labd {call.lab_words()}target list",
+        )
     problems = sum(row["status"] in doctor.PROBLEMS for row in rows)
     warnings = sum(row["status"] == "warning" for row in rows)
     data = {"lab": lab.path, "targets": names, "rows": rows, "problems": problems, "warnings": warnings}
     return Answer(data, code=1 if problems else 0, text=doctor_text(data))
 
 
-def _rows(call: Call, lab: Lab, names: list[str], here_only: bool) -> list[dict[str, Any]]:
-    """Every finding: the targets in the order of their names, then the machine."""
+def _rows(call: Call, lab: Lab, names: list[str]) -> list[dict[str, Any]]:
+    """Every finding here: the targets in the order of their names, then the machine."""
     from labd import doctor, doctor_machine, inventory
     from labd.operations.daemons import background
 
     live = [line for line in call.bench.channels() if line["lab"] == call.lab_path] if call.bench is not None else []
     bench = doctor.Bench(inventory.this_machine(), lab.data, lab.directory, call.env, live)
-    rows = [row for name in names for row in doctor.examine(bench, name, lab.serial(name), here_only)]
-    if not rows:
-        raise NotFound(
-            f"nothing to check: no channel of {', '.join(names)} is wired to this machine",
-            hint=f"labd {call.lab_words()}target list",
-        )
+    rows = [row for name in names for row in doctor.examine(bench, name, lab.serial(name))]
     return rows + doctor_machine.check(bench, lab, *background(call))
 
 
+def _hosts(lab: Lab, names: list[str]) -> list[str]:
+    """The other machines that channels of these targets are wired to."""
+    from labd.lab.hosts import is_here
+
+    tables = [(name, table) for name in names for key, value in lab.targets[name].items() if key != "policy"
+              for table in (value if isinstance(value, list) else [value]) if isinstance(table, dict)]  # fmt: skip
+    hosts = dict.fromkeys(lab.host_of(name, table) for name, table in tables)
+    return [host for host in hosts if not is_here(host, lab.hosts.get(host, {}))]
+
+
+def _far_rows(call: Call, host: str, target: str | None) -> list[dict[str, Any]]:
+    """What the doctor of another machine finds; one row that says so where it can't be asked."""
+    from labd import doctor
+
+    try:
+        rows: list[dict[str, Any]] = _ask(call, OPERATIONS[1], host, target=target)["rows"]
+    except LabdError as error:
+        rows = [doctor.row("-", "host", "unreachable", error.message, interface=host, fix=error.hint)]
+    return [{**row, "host": host} for row in rows]
+
+
+def _ask(call: Call, op: Operation, host: str, **values: Any) -> Any:
+    """What an operation answers on another machine of the lab. Raises what it raises there, and Unreachable."""
+    import json
+    from copy import copy
+
+    from labd import remote_call
+    from labd.operations.model import Args
+    from labd.remote_route import Place
+
+    answered = bytearray()
+    inner = copy(call)
+    inner.out, inner.json, inner.on_error = answered.extend, True, lambda error: None
+    remote_call.run(op, Args({"host": host, **values}), inner, Place(host, None))
+    return json.loads(answered)
+
+
 def _configure(call: Call, args: Args) -> dict[str, Any]:
-    from labd import inventory
+    from labd.lab.hosts import is_here
     from labd.proposal import propose
 
     try:
         lab: Lab | None = call.lab()
     except NotFound:
+        if args.host not in (None, "local"):
+            raise
         lab = None
-    return propose(inventory.discover(inventory.this_machine(), call.env), args.target, lab)
+    host = args.host if args.host != "local" else None
+    if host is None or lab is None or is_here(host, lab.host(host)):
+        return propose(_discover(call, args), args.target, lab, host)
+    return propose(_ask(call, OPERATIONS[0], host), args.target, lab, host)
 
 
 def _discover_text(data: Any, call: Call) -> str:
@@ -115,13 +159,13 @@ OPERATIONS = (
         "suspended adapters; hooks, their programs, and what sudo makes of them; what network boot, reading a screen "
         "and adb need; then the machine itself: room for the journals, the daemon, the supply. Opens no device and "
         "runs no hook. Exit 1 when something is missing, busy, denied or incomplete; warnings alone leave it at 0. "
-        "--host checks only what is wired to that machine.",
+        "What is wired to another machine of the lab is checked there; --host checks only what is wired to that one.",
         params=(Param("target", "the target; without it, all are checked", complete="target"), HOST),
         handler=_doctor,
         examples=(
             ("labd doctor", "every target of the lab, and this machine"),
             ("labd doctor pico", "is what the lab says of pico plugged in, and free?"),
-            ("labd doctor pico --json", "rows of target, channel, interface, device, status, detail, fix"),
+            ("labd doctor pico --json", "rows of target, channel, interface, device, status, detail, fix, host"),
         ),
     ),
     Operation(
@@ -133,6 +177,10 @@ OPERATIONS = (
         params=(Param("target", "the name of the target to propose", required=True), HOST),
         handler=_configure,
         text=_configure_text,
-        examples=(("labd configure pico", "a block for a board that is wired to this machine"),),
+        stays=True,
+        examples=(
+            ("labd configure pico", "a block for a board that is wired to this machine"),
+            ("labd configure pico --host bench1", "for one that is wired to another machine of the lab"),
+        ),
     ),
 )

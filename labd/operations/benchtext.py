@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from labd.lab.hosts import own_name
 from labd.render import columns
 
 #: How wide the statuses are.
-_STATUS = 10
+_STATUS = 11
 
 
 def discover_text(data: dict[str, Any], width: int) -> str:
@@ -32,20 +33,25 @@ def discover_text(data: dict[str, Any], width: int) -> str:
 
 
 def doctor_text(data: dict[str, Any]) -> str:
-    """The findings, a paragraph a target and one for the machine, and what they amount to."""
+    """The findings, a paragraph a target and one for each machine, and what they amount to."""
     lines: list[str] = []
-    titles = dict.fromkeys(row["target"] for row in data["rows"])
-    for title in titles:
-        rows = [row for row in data["rows"] if row["target"] == title]
-        lines += ["this machine" if title == "-" else title, *(line for row in rows for line in _finding(row)), ""]
+    for place in dict.fromkeys((row["target"], row["host"]) for row in data["rows"]):
+        rows = [row for row in data["rows"] if (row["target"], row["host"]) == place]
+        lines += [_title(*place), *(line for row in rows for line in _finding(row)), ""]
     counts = [f"{data[what]} {what if data[what] != 1 else what[:-1]}" for what in ("problems", "warnings")]
     found = len(data["rows"])
     checked = f"{found} finding{'s' if found != 1 else ''} on {', '.join(data['targets'])} in {data['lab']}"
     return "\n".join([*lines, f"{', '.join(counts)}: {checked}; no device was opened, no hook was run"])
 
 
+def _title(target: str, host: str | None) -> str:
+    if target == "-":
+        return f"host {host}" if host else f"this machine ({own_name()})"
+    return f"{target}, on host {host}" if host else target
+
+
 def _finding(row: dict[str, Any]) -> Iterator[str]:
-    own = row["channel"] == "machine" or row["channel"] == "-"
+    own = row["channel"] in ("machine", "host", "-")
     where = row["interface"] if own else ":".join(part for part in (row["channel"], row["interface"]) if part)
     device = f"  {row['device']}" if row["device"] and str(row["device"]) not in row["detail"] else ""
     yield f"  {row['status']:<{_STATUS}}  {where or '-'}{device}"

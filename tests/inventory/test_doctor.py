@@ -27,7 +27,7 @@ def test_doctor_exits_1_on_problems_and_its_rows_have_the_promised_keys(call: Ca
     answer = bench._doctor(call(serial("/dev/ttyNOPE")), Args({"target": "pico", "host": None}))
     assert isinstance(answer, Answer) and answer.code == 1
     (row,) = [row for row in answer.data["rows"] if row["target"] == "pico"]
-    assert set(row) == {"target", "channel", "interface", "device", "status", "detail", "fix"}
+    assert set(row) == {"target", "channel", "interface", "device", "status", "detail", "fix", "host"}
     assert answer.text is not None and "1 problem, " in answer.text and "fix: " in answer.text
 
 
@@ -40,10 +40,19 @@ def test_an_empty_lab_is_never_all_fine(call: Calls) -> None:
 
 def test_a_filter_that_leaves_nothing_is_an_error_and_never_all_fine(call: Calls) -> None:
     lab = '[hosts.far]\nssh = "me@far"\n[targets.pico]\nhost = "far"\n' + serial("/dev/ttyUSB0")
-    answer = bench._doctor(call(lab), Args({"target": "pico", "host": None}))
-    assert "labd doctor pico --host far" in answer.text and answer.code == 0
     with pytest.raises(NotFound, match="no channel of pico is wired to this machine"):
         bench._doctor(call(lab), Args({"target": None, "host": "local"}))
+
+
+def test_a_host_that_can_not_be_asked_is_a_problem(call: Calls) -> None:
+    lab = '[hosts.far]\nssh = "ssh://me@127.0.0.1:1"\n[targets.pico]\n' + serial("loopback:bmc")
+    lab += '[targets.pico.video]\nhost = "far"\ndevice = "0"\n'
+    path = os.environ["PATH"]
+    answer = bench._doctor(call(lab, PATH=path), Args({"target": "pico", "host": None}))
+    assert answer.code == 1
+    far = [row for row in answer.data["rows"] if row["host"] == "far"]
+    assert [(row["status"], row["interface"]) for row in far] == [("unreachable", "far")] and far[0]["fix"]
+    assert "host far" in answer.text
 
 
 def test_an_unknown_target_has_a_near_match(call: Calls) -> None:

@@ -223,6 +223,7 @@ def test_each_state_of_an_android_device_has_its_own_remedy(
     assert row["status"] == "denied" and part in row["detail"] and fix in row["fix"]
 
 
-def test_a_channel_on_another_host_is_not_checked_and_says_so(examine: Examine) -> None:
-    (row,) = examine('[hosts.far]\nssh = "me@far"\n[targets.pico]\nhost = "far"\n' + serial("/dev/ttyUSB0"))
-    assert row["status"] == "warning" and "not checked" in row["detail"] and row["fix"] == "labd doctor pico --host far"
+def test_a_channel_of_another_machine_is_not_looked_for_on_this_one(examine: Examine) -> None:
+    far = '[hosts.far]\nssh = "me@far"\n[targets.pico]\nhost = "far"\n'
+    assert examine(far + serial("/dev/ttyUSB0") + "[targets.pico.power]\n") == []
+    assert statuses(examine(far + serial("/dev/ttyUSB0") + '[targets.pico.power]\nhost = "local"\n')) == ["incomplete"]
