@@ -207,7 +207,7 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
     async def status() -> dict[str, Any]:
         calls = [{"pid": c["pid"], "argv": c["argv"]} for c in server.calls.values()]
         return {**await hello(), "channels": bench.channels(), "boards": bench.board_list(), "calls": calls,
-                "capture": bench.capture.status(), "screens": bench.screens.list(),
+                "capture": bench.capture.status(), "screens": bench.screens.list(), "netboots": bench.netboots.list(),
                 "kept": bench.kept_hooks.rows()}  # fmt: skip
 
     async def stop_daemon(leave: bool = False) -> dict[str, Any]:

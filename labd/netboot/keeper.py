@@ -290,7 +290,7 @@ def _run(directory: str, report: Reports) -> None:
     keeper = Keeper(directory, Orders.of(json.loads(lines.readline())), report)
     try:
         keeper.start()
-        report(report="ready", pid=os.getpid(), dnsmasq=keeper.engine.pid)
+        report(report="ready", pid=os.getpid())
         while not select.select([lines], [], [], LOOK_SECONDS)[0]:
             keeper.look()
     finally:

@@ -45,12 +45,13 @@ def log_path(state: str, lab_path: str, target: str) -> str:
 class Served:
     """One target that is served: its keeper, and what that has reported."""
 
-    def __init__(self, lab_path: str, target: str, plan: Plan, process: Process) -> None:
+    def __init__(self, lab_path: str, target: str, plan: Plan, directory: str, process: Process) -> None:
         self.lab_path = lab_path
         self.target = target
         self.plan = plan
+        self.directory = directory
         self.process = process
-        self.pids = [process.pid]
+        self.pid = process.pid
         self.since = time.time()
         self.leases: dict[str, dict[str, Any]] = {}
         self.transfers = {"tftp": 0, "http": 0}
@@ -63,8 +64,8 @@ class Served:
     def facts(self) -> dict[str, Any]:
         """What is known of it."""
         return {
-            "target": self.target, "lab": self.lab_path, "running": self.ended is None, "pid": self.pids[-1],
-            "pids": self.pids, "since": self.since, "uptime_s": round(time.time() - self.since, 1),
+            "target": self.target, "lab": self.lab_path, "running": self.ended is None, "pid": self.pid,
+            "directory": self.directory, "since": self.since, "uptime_s": round(time.time() - self.since, 1),
             **self.plan.as_data(), "leases": list(self.leases.values()), "transfers": dict(self.transfers),
             "bytes": self.bytes, "why": (self.ended or {}).get("message") or (self.ended or {}).get("why") or None,
         }  # fmt: skip
@@ -164,7 +165,7 @@ class Netboots:
                         f"labd {links.words}netboot set -t {target}")  # fmt: skip
         argv = [*before, sys.executable, "-m", "labd.netboot.keeper", directory]
         process = shim.start_kept(argv, cwd="/", env=dict(os.environ))
-        served = Served(os.path.realpath(lab_path), target, plan, process)
+        served = Served(os.path.realpath(lab_path), target, plan, directory, process)
         threading.Thread(target=self._read, args=(served,), daemon=True).start()
         assert process.stdin is not None
         try:
@@ -176,7 +177,7 @@ class Netboots:
         if first.get("report") != "ready":
             self._end(served)
             raise raised(first)
-        served.pids += [pid for pid in (first.get("dnsmasq"), first.get("pid")) if pid and pid not in served.pids]
+        served.pid = first["pid"]  # not that of a sudo before it
         return served
 
     def _wait(self, served: Served, seconds: float) -> dict[str, Any]:

@@ -55,11 +55,11 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     links = _links(call)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
-        return {"daemon": None, "capture": capture, "channels": [], "screens": [], "kept": [], "boards": [],
-                "links": links, "untracked": untracked}  # fmt: skip
+        return {"daemon": None, "capture": capture, "channels": [], "screens": [], "kept": [], "netboots": [],
+                "boards": [], "links": links, "untracked": untracked}  # fmt: skip
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
     return {"daemon": daemon, "capture": capture, "channels": status["channels"],
-            "screens": status["screens"], "kept": status["kept"],
+            "screens": status["screens"], "kept": status["kept"], "netboots": status["netboots"],
             "boards": status["boards"], "links": links, "untracked": untracked}  # fmt: skip
 
 
@@ -92,6 +92,9 @@ def list_text(data: dict[str, Any], call: Call) -> str:
     for kept in data["kept"]:
         words = f"{kept['command']} serve  lab {kept['lab']}"
         rows.append((kept["channel"], kept["target"], f"pid {kept['pid']}  {words}"))
+    for served in data["netboots"]:
+        words = f"pid {served['pid']}  serves {served['interface']}  lab {served['lab']}"
+        rows.append(("netboot", served["target"], words))
     for board in data["boards"]:
         rows.append(("board", board["name"], f"pid {board['pid']}  {board['device']}  restarts {board['restarts']}"))
     rows += [("ssh", link["host"], f"{link['ssh']}  {link['socket']}") for link in data["links"]]
@@ -144,6 +147,7 @@ def stop_text(data: dict[str, Any], call: Call) -> str | None:
 def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
     """Stop the daemon and start it again; what it captured is captured all the while, and the rest is opened again."""
     from labd.client import Client, start
+    from labd.netboot.again import serve_again
 
     status = _status(call)
     if status is not None:
@@ -161,15 +165,17 @@ def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
                     again.append(f"{target}.{name}")
                 except LabdError as error:
                     call.note(f"{target}.{name}: {error.message}")
+    served = serve_again(call, (status or {}).get("netboots", []))
     with Client(call.env) as client:
         hello = client.request("daemon.hello")
-    return {"pid": hello["pid"], "version": hello["version"], "captured_again": again}
+    return {"pid": hello["pid"], "version": hello["version"], "captured_again": again, "served_again": served}
 
 
 def restart_text(data: dict[str, Any], call: Call) -> str:
     """The new daemon and what it captures."""
     again = ", ".join(data["captured_again"]) or "nothing"
-    return f"labd {data['version']} runs as pid {data['pid']}; captures {again}"
+    served = f"; serves {', '.join(data['served_again'])}" if data["served_again"] else ""
+    return f"labd {data['version']} runs as pid {data['pid']}; captures {again}{served}"
 
 
 def _status(call: Call) -> dict[str, Any] | None:
@@ -317,11 +323,14 @@ def _untracked(call: Call, status: dict[str, Any] | None, capture: dict[str, Any
 
     mine = paths.runtime_dir(call.env)
     tracked = {status["pid"], *(each["pid"] for each in (*status["boards"], *status["screens"]))} if status else set()
+    serving = [served["directory"] for served in status["netboots"]] if status else []
     tracked |= {capture["pid"], *capture.get("boards", ())} if capture else set()
     return [
         {"pid": process["pid"], "command": process["command"]}
         for process in own_processes(mine, lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
-        if process["pid"] not in tracked and process["pid"] != os.getpid()
+        if process["pid"] not in tracked
+        and process["pid"] != os.getpid()
+        and not any(directory in process["command"] for directory in serving)
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +111,7 @@ class LinuxNet:
             with open(path, encoding="ascii") as file:
                 disabled = file.read().strip() == "1"
         except OSError:
-            raise Unreachable("this system has no IPv6", hint="labd netif mode link needs none") from None
+            raise Unreachable("this system has no IPv6", hint="labd netif mode link  # needs none") from None
         if disabled:
             key = "net/ipv6/conf/" + name + "/disable_ipv6"  # with slashes, since a name may hold dots
             done(self.run, [*self.root, self._program("sysctl", "procps"), "-q", "-w", f"{key}=0"])
@@ -138,5 +139,5 @@ class LinuxNet:
     def _program(self, name: str, package: str) -> str:
         found = find_program(name, os.environ.get("PATH"))
         if found is None:
-            raise Unreachable(f"there is no program {name!r}", hint=f"sudo apt-get install {package}")
+            raise Unreachable(f"there is no program {name!r}", hint=f"sudo apt-get install {shlex.quote(package)}")
         return found

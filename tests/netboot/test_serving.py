@@ -92,6 +92,16 @@ def test_addresses_follow_host_ip(net: NetBench) -> None:
     assert len(net.keepers()) == 1
 
 
+def test_daemons_lists_what_serves_and_a_restart_serves_again(net: NetBench) -> None:
+    net("netboot", "start", "dut")
+    listed = net.json("daemons")
+    assert [(row["target"], row["interface"]) for row in listed["netboots"]] == [("dut", "va")]
+    assert listed["untracked"] == []
+    before = net.keepers()
+    assert "; serves dut" in net.out("daemons", "restart")
+    assert net.keepers() != before and net.cable.ask({})[0]["next"] == "10.77.0.1"
+
+
 def test_stop_puts_the_addresses_back(net: NetBench) -> None:
     ip("-n", net.cable.here, "addr", "add", "fe80::1/64", "dev", "va")
     net("netboot", "start", "dut")
