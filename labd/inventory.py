@@ -5,7 +5,6 @@ Reads sysfs, /dev and a running adb server; opens no port, starts no process, wr
 """
 
 import os
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -95,16 +94,9 @@ class Machine:
 
         Starts no server: asks the one that is there, in its own protocol.
         """
-        try:
-            with socket.create_connection(self.adb, timeout=ADB_TIMEOUT_S) as server:
-                server.settimeout(ADB_TIMEOUT_S)
-                server.sendall(b"000ehost:devices-l")
-                if _exactly(server, 4) != b"OKAY":
-                    return None
-                text = _exactly(server, int(_exactly(server, 4), 16)).decode("utf-8", "replace")
-        except (OSError, ValueError, EOFError):
-            return None
-        return [_adb_row(line) for line in text.splitlines() if len(line.split()) >= 2]
+        from labd.adb import server_devices
+
+        return server_devices(self.adb, ADB_TIMEOUT_S)
 
 
 def simulated() -> dict[str, str]:
@@ -192,6 +184,8 @@ def _notes(machine: Machine, env: Mapping[str, str], ports: list[dict[str, Any]]
         yield "video: this system did not tell its cameras"
     elif not video:
         yield "video: no capture device under /sys/class/video4linux; a dongle needs the uvcvideo driver"
+    if machine.facts.can_be_a_gadget() and not machine.facts.hid_gadgets():
+        yield "input: this machine can be a target's USB keyboard and pointer: sudo labd helper hidgadget setup"
     if devices is None:
         yield ("adb: installed, but its server is not running; `adb devices` starts it" if on_path("adb", env)
                else "adb: not installed (package adb, or android-platform-tools with brew)")  # fmt: skip
@@ -204,20 +198,3 @@ def _no_ports(machine: Machine) -> str:
     where = "/dev/cu.*" if machine.facts.name == "macos" else "/sys/class/tty and /dev/serial"
     tip = "brltty runs and takes some USB adapters away" if meddler else "plug one in and look again"
     return f"serial: no port with hardware behind it in {where}; {tip}"
-
-
-def _exactly(server: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = server.recv(count - len(data))
-        if not part:
-            raise EOFError
-        data += part
-    return data
-
-
-def _adb_row(line: str) -> dict[str, str]:
-    serial, state, *rest = line.split()
-    named = dict(word.split(":", 1) for word in rest if ":" in word)
-    row = {"serial": serial, "state": state}
-    return row | ({"model": named["model"]} if "model" in named else {})

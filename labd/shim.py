@@ -289,8 +289,8 @@ def machine_argv(board: str, directory: str, wait_s: float, tap: str | None) -> 
     return [*argv, "--tap", tap] if tap else argv
 
 
-def start_transfer(argv: list[str], cwd: str, env: dict[str, str]) -> Popen[bytes]:
-    """Start a file transfer program with three pipes, unbuffered, in the caller's directory and environment.
+def start_piped(argv: list[str], cwd: str, env: dict[str, str]) -> Popen[bytes]:
+    """Start a program (a file transfer, adb) with three pipes, unbuffered, in the caller's directory and environment.
 
     Raises Unreachable when it can't be run.
     """

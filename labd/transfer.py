@@ -75,7 +75,7 @@ def run(
     takes the console over; then both sides are told to stop.
     """
     token = call.hop(_token)
-    process = shim.start_transfer(argv, cwd, call.env)
+    process = shim.start_piped(argv, cwd, call.env)
     pump = _Pump(call, board, process, size, ending)
     try:
         pump.run()
