@@ -13,8 +13,10 @@ import numpy as np
 from labd.video.frame import Picture
 from labd.video.sources import Lost, Source
 
-#: Seconds between pictures that nobody asked for. While somebody waits, `EYE` asks more often.
+#: Seconds between pictures that nobody asked for. The eye asks more often while somebody waits.
 EVERY_S = 0.1
+#: States of QEMU's in which its machine is off, or was never on.
+OFF = ("shutdown", "prelaunch")
 #: QEMU answers within this, or is taken to hang, seconds.
 ANSWER_S = 4.0
 #: After a reset the old picture stays until the firmware sets the display up; no longer than this, seconds.
@@ -33,6 +35,7 @@ class BoardScreen(Source):
         self._reset_at = 0.0
         self._file = os.path.join(os.path.dirname(path), f"screen-{os.getpid()}.ppm")
         self._data = b""
+        self._status = ""
         try:
             self._socket.connect(path)
             self._message()  # the greeting
@@ -45,6 +48,7 @@ class BoardScreen(Source):
         """Have QEMU write the screen to a file. The picture is no older than the answer."""
         began = time.monotonic_ns()
         try:
+            self._status = str(self._ask("query-status").get("status"))
             self._ask("screendump", filename=self._file)
             with open(self._file, "rb") as file:
                 self._data = file.read()
@@ -55,6 +59,10 @@ class BoardScreen(Source):
     def picture(self) -> Picture:
         """The PPM file as a picture."""
         return _from_ppm(self._data)
+
+    def no_signal(self) -> str:
+        """A machine that is off goes on showing what it showed."""
+        return "the board is off" if self._status in OFF else ""
 
     def seen(self, *, changed: bool) -> None:
         """What is shown after a reset is of before it until it changes."""

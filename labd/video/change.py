@@ -3,7 +3,8 @@
 Both pictures are blurred by a pixel, which takes most of the noise away and leaves strokes; the mean difference of
 each block of 8 x 8 is then far above what noise makes of it. What noise does is learned for each block while the
 content is still. A change that is not larger than a character cell may be a blinking cursor: if it goes away again it
-was one, and is known from then on by both its looks; if it stays it is a change. Pure, but for its memory.
+was one, and is known from then on by both its looks; if it stays, or has a third look, it is a change. Pure, but for
+its memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ NOISE_TIMES = 2.5
 NOISE_FIRST = 2.0
 #: How quickly the measured noise follows.
 NOISE_RATE = 0.2
+#: Mean difference, grey levels, up to which a place has a look that is known.
+LOOK_LIKE = 5.5
 #: A cursor is at most this many times a cell of 80 x 25 characters, and two pixels.
 CELL_TIMES = 1.15
 COLUMNS, ROWS = 80, 25
@@ -40,7 +43,7 @@ class Detector:
     """Compares pictures with the content that it holds. Owned by one thread."""
 
     def __init__(self, first: Grey) -> None:
-        self._noise: NDArray[np.float32] | None = None
+        self._noise: NDArray[np.float32] = np.empty((0, 0), np.float32)
         self._hold(_blurred(first))
 
     def _hold(self, blurred: Grey) -> None:
@@ -50,7 +53,7 @@ class Detector:
         self._small: tuple[float, Box, Grey] | None = None
         height, width = blurred.shape
         blocks = (max(1, height // BLOCK), max(1, width // BLOCK))
-        if self._noise is None or self._noise.shape != blocks:
+        if self._noise.shape != blocks:
             self._noise = np.full(blocks, NOISE_FIRST, np.float32)
         self._cursor: tuple[float, float] = (width / COLUMNS * CELL_TIMES + 2, height / ROWS * CELL_TIMES + 2)
 
@@ -67,46 +70,45 @@ class Detector:
             return True
         difference = cv2.absdiff(blurred, self._reference).astype(np.uint8, copy=False)
         means = _block_means(difference)
-        where = self._places(means, blurred)
-        if where is None:
+        over = self._over(means, blurred)
+        if not over.any():
             self._still(blurred, means)
             return False
-        box = _tight(difference, where)
+        box = _tight(difference, _box_of(over))
         if self._may_be_cursor(box) and not self._stayed(box, blurred, at_s):
             return False
+        self._unlearn(over)
         self._hold(blurred)
         return True
 
-    def _places(self, means: NDArray[np.float32], blurred: Grey) -> Box | None:
-        """The box, in pixels, of the blocks that differ by more than noise and known cursors make; None for none."""
-        assert self._noise is not None
+    def _over(self, means: NDArray[np.float32], blurred: Grey) -> NDArray[np.bool_]:
+        """Which blocks differ by more than noise and known cursors make."""
         over = means > FLOOR + NOISE_TIMES * self._noise
         if not over.any():
-            return None
+            return over
         for (x, y, width, height), look in self._looks:
-            now = blurred[y : y + height, x : x + width]
-            if float(cv2.absdiff(now, look).mean()) <= FLOOR + NOISE_TIMES * NOISE_FIRST / 2:
+            if float(cv2.absdiff(blurred[y : y + height, x : x + width], look).mean()) <= LOOK_LIKE:
                 over[y // BLOCK : (y + height) // BLOCK, x // BLOCK : (x + width) // BLOCK] = False
-        rows, columns = np.flatnonzero(over.any(axis=1)), np.flatnonzero(over.any(axis=0))
-        if not rows.size:
-            return None
-        x, y = int(columns[0]) * BLOCK, int(rows[0]) * BLOCK
-        return x, y, int(columns[-1] + 1) * BLOCK - x, int(rows[-1] + 1) * BLOCK - y
+        return over
+
+    def _unlearn(self, over: NDArray[np.bool_]) -> None:
+        """Where there is something else now, noise is another one too: as much as the noisiest places had."""
+        self._noise[over] = max(NOISE_FIRST, float(np.percentile(self._noise, 99)))
 
     def _may_be_cursor(self, box: Box) -> bool:
         width, height = self._cursor
         return box[2] <= width and box[3] <= height
 
     def _stayed(self, box: Box, blurred: Grey, at_s: float) -> bool:
-        """Whether a small change is there for so long that it is no cursor's."""
+        """Whether a small change is no cursor's: it is there for so long, or has a third look (a digit that counts)."""
         if self._small is None:
             self._small = (at_s, box, blurred)
             return False
-        return at_s - self._small[0] >= CURSOR_S
+        since, _, look = self._small
+        return at_s - since >= CURSOR_S or _far(box, blurred, look) > FLOOR + NOISE_TIMES * NOISE_FIRST
 
     def _still(self, blurred: Grey, means: NDArray[np.float32]) -> None:
         """Nothing differs: learn the noise, better the reference, and know the cursor that has just gone."""
-        assert self._noise is not None
         if self._small is not None:
             _, box, look = self._small
             self._remember(box, look)
@@ -135,6 +137,12 @@ def differ(one: Grey, other: Grey) -> bool:
     return one.shape != other.shape or Detector(one).changed(other, 0.0)
 
 
+def _far(box: Box, one: Grey, other: Grey) -> float:
+    """The mean difference of two pictures in a box."""
+    x, y, width, height = box
+    return float(cv2.absdiff(one[y : y + height, x : x + width], other[y : y + height, x : x + width]).mean())
+
+
 def _blurred(picture: Grey) -> Grey:
     return cv2.blur(picture, (3, 3)).astype(np.uint8, copy=False)
 
@@ -143,6 +151,13 @@ def _block_means(difference: Grey) -> NDArray[np.float32]:
     height, width = difference.shape
     size = (max(1, width // BLOCK), max(1, height // BLOCK))
     return cv2.resize(difference, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+
+
+def _box_of(over: NDArray[np.bool_]) -> Box:
+    """What encloses these blocks, in pixels."""
+    rows, columns = np.flatnonzero(over.any(axis=1)), np.flatnonzero(over.any(axis=0))
+    x, y = int(columns[0]) * BLOCK, int(rows[0]) * BLOCK
+    return x, y, int(columns[-1] + 1) * BLOCK - x, int(rows[-1] + 1) * BLOCK - y
 
 
 def _tight(difference: Grey, box: Box) -> Box:

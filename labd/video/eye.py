@@ -45,6 +45,8 @@ class Eye(Thread):
         self.newest: Frame | None = None
         self.changed_ns = 0
         """When the content changed last, monotonic ns."""
+        self.moved_ns = 0
+        """When it last changed, or may have: something small may be a cursor, or not."""
         self.lost_why: str | None = "it is being opened"
         """Why there is no picture; None while the source is open."""
         self.lost_error: LabdError | None = None
@@ -185,6 +187,8 @@ class Eye(Thread):
         if changed:
             self._content = hash_of(picture)
         source.seen(changed=changed)
+        if changed or self._detector.doubtful:
+            self.moved_ns = taken_ns
         why = no_signal or signal.missing(picture)
         verdict = ("none", why) if why else ("stale", source.stale) if source.stale else ("ok", "")
         self._count += 1

@@ -82,10 +82,12 @@ class Link:
     async def ask(self, request: dict[str, Any], timeout_s: float) -> tuple[dict[str, Any], bytes]:
         """The answer to a request; one that a process took with it is asked of the next, while there is time.
 
+        `work_s` of the request is what the answer may take beyond its picture: reading text, for instance.
+
         Raises what the process raised, TimedOut when none answers, Unreachable when the capture was stopped.
         """
         until = trio.current_time() + timeout_s
-        with trio.move_on_at(until + LATE_S):
+        with trio.move_on_at(until + LATE_S + float(request.get("work_s", 0))):
             while not self._gone.is_set():
                 await self._ready.wait()
                 asked = await self._asked({**request, "timeout_ms": max(0.0, until - trio.current_time()) * 1000})

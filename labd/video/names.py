@@ -33,8 +33,9 @@ def look_up(device: str, listed: list[dict[str, Any]]) -> Found:
         return Found("board", device.removeprefix("qmp:"))
     if "://" in device:
         return Found("url", device)
-    if device.isdigit():
-        return _one(device, [row for row in listed if row["index"] == int(device)], listed)
+    numbered = [row for row in listed if device.isdigit() and row["index"] == int(device)]
+    if numbered:
+        return _one(device, numbered, listed)
     if "/" in device:
         return _path(device, listed)
     exact = [row for row in listed if device in (_base(row.get("id")), _base(row["device"]), row["name"])]

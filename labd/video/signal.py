@@ -9,19 +9,22 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from labd.video.frame import Picture
+from labd.video.frame import Picture, hash_of
 
 #: Grey levels by which pixels differ at least where there is anything, above noise.
 ANYTHING = 12
 #: The picture is looked at in this size: noise is averaged out, strokes are not.
 LOOK = (320, 180)
 
-#: What QEMU shows while no firmware has set up the display: a page of its own, 640 x 480, by hash.
-PLACEHOLDERS: dict[str, str] = {}
+#: What QEMU shows while no firmware has set up the display ("Guest has not initialized the display (yet)."): its hash.
+PLACEHOLDERS = frozenset({"59609ebfc5cec4f0"})
+PLACEHOLDER_SHAPE = (480, 640, 3)
 
 
 def missing(picture: Picture) -> str:
     """Why this is no picture of a screen; empty when it is one."""
+    if picture.shape == PLACEHOLDER_SHAPE and hash_of(picture) in PLACEHOLDERS:
+        return "no firmware has set up the board's display yet"
     small = cv2.resize(picture, LOOK, interpolation=cv2.INTER_AREA) if picture.shape[1] > LOOK[0] else picture
     spread = small.max(axis=(0, 1)).astype(int) - small.min(axis=(0, 1)).astype(int)
     if int(spread.max()) < ANYTHING:

@@ -94,29 +94,29 @@ class _Settled:
         self._part = None if region is None else _Part(region)
 
     def unmet(self, frame: Frame) -> str:
-        changed_ns = self._eye.changed_ns if self._part is None else self._part.changed_ns(frame)
-        still_ms = max(0, frame.mono_ns - changed_ns) // 1_000_000
+        moved_ns = self._eye.moved_ns if self._part is None else self._part.moved_ns(frame)
+        still_ms = max(0, frame.mono_ns - moved_ns) // 1_000_000
         if still_ms >= self._still_ms:
             return ""
         return f"the screen has not settled: it changed {still_ms} ms before the last frame (hash {frame.hash})"
 
 
 class _Part:
-    """When the content of a part of the picture changed last, as far as was looked."""
+    """When the content of a part of the picture changed last, or may have, as far as was looked."""
 
     def __init__(self, region: Region) -> None:
         self._region = region
         self._detector: Detector | None = None
-        self._changed_ns = 0
+        self._moved_ns = 0
 
-    def changed_ns(self, frame: Frame) -> int:
+    def moved_ns(self, frame: Frame) -> int:
         part = grey(self._region.of(frame.picture))
         if self._detector is None:
             self._detector = Detector(part)
-            self._changed_ns = frame.mono_ns
-        elif self._detector.changed(part, frame.mono_ns / 1e9):
-            self._changed_ns = frame.mono_ns
-        return self._changed_ns
+            self._moved_ns = frame.mono_ns
+        elif self._detector.changed(part, frame.mono_ns / 1e9) or self._detector.doubtful:
+            self._moved_ns = frame.mono_ns
+        return self._moved_ns
 
 
 class _Changed:

@@ -122,7 +122,7 @@ class Worker:
         """What the picture says. One at a time: reading is work, and its hints are those of the last picture."""
         reading = import_module("labd.video.reading")  # only for who asks for it: its engines are large
         with self._reading:
-            found: dict[str, Any] = reading.read(frame.picture, options)
+            found: dict[str, Any] = reading.read(frame.picture, options, frame.hash)
         return {"frame": frame.facts(), **found}
 
     def _know(self, name: str, body: bytes) -> None:
