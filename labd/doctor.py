@@ -154,3 +154,10 @@ def let_go(holder: Mapping[str, Any], node: str) -> str:
         "getty": f"sudo systemctl stop serial-getty@{tty}",
     }
     return known.get(command, f"ask its owner, or if it is yours: kill {holder['pid']}")
+
+
+def install(bench: Bench, package: str, brew: str = "") -> str:
+    """The command that installs a system package here; `brew` is its name on macOS where it differs."""
+    if bench.machine.facts.name == "macos":
+        return f"brew install {brew or package}"
+    return f"sudo apt install {package}  # or the package manager of this system"

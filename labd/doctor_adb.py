@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from labd.doctor import Bench, Row, row
-from labd.doctor_hooks import install
+from labd.doctor import Bench, Row, install, row
 
 #: What adb calls a device that is not ready → (what that means, what helps).
 _STATES = {

@@ -11,17 +11,11 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from labd import doctor_sudo, helpers, hookwords
-from labd.doctor import Bench, Row, access_denied, holders_words, let_go, row
+from labd import doctor_helpers, doctor_sudo, helpers, hookwords
+from labd.doctor import PROBLEMS, Bench, Row, access_denied, holders_words, let_go, row
 from labd.lab.redact import redact
 
 HOOK_KEYS = ("cycle_cmd", "on_cmd", "off_cmd", "state_cmd")
-
-#: Bundled helper → (the program that it needs, the package that has it).
-NEEDS_PROGRAM = {"usbhub": ("uhubctl", "uhubctl")}
-
-#: Bundled helper → (the Python module that it needs, what installs it).
-NEEDS_MODULE = {"pdu": ("labgrid", "pip install 'labd[pdu]'")}
 
 
 def check_power(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
@@ -73,9 +67,11 @@ def check_hid(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[
 
 
 def hook_rows(bench: Bench, target: str, channel: str, key: str, text: str) -> Iterator[Row]:
-    """What can be known of a hook without running it: one row for the worst finding, or an `ok` that says what was
-    found and what was not looked at."""
-    yield next(_Hook(bench, target, channel, key, text).findings())
+    """What can be known of a hook without running it: the first problem, or an `ok` that says what was found and what
+    was not looked at; then every warning."""
+    rows = list(_Hook(bench, target, channel, key, text).findings())
+    yield next((found for found in rows if found["status"] in PROBLEMS), rows[-1])
+    yield from (found for found in rows if found["status"] == "warning")
 
 
 class _Hook:
@@ -89,11 +85,12 @@ class _Hook:
         self.found = ""
 
     def findings(self) -> Iterator[Row]:
-        """What is wrong, the first first; `ok` at the end."""
+        """What is wrong, the first first; `ok` at the end, unless nothing else can be said."""
         if self.hook.problem:
             yield self._row("incomplete", f"the hook can't run: {self.hook.problem}", self.text, self.again)
+            return
         yield from self._programs()
-        yield from self._needs()
+        yield from self._helper()
         yield from self._sudo()
         yield from self._devices()
         doubts = "".join(f"; {note}" for note in self.hook.notes)
@@ -111,45 +108,14 @@ class _Hook:
                 fix = f"chmod +x {quote(place)}" if denied else self.again
                 yield self._row("denied" if denied else "missing", self.found, program, fix)
 
-    def _needs(self) -> Iterator[Row]:
-        """What the helper that is called needs in its turn."""
-        for helper in set(self.hook.programs) & {*NEEDS_PROGRAM, *NEEDS_MODULE, "qmp"}:
-            program, package = NEEDS_PROGRAM.get(helper, ("", ""))
-            if program and not self.bench.on_path(program):
-                yield self._row("missing", f"the helper {helper} needs {program}, which is not on PATH", helper,
-                                install(self.bench, package))  # fmt: skip
-            elif program:
-                yield from self._hubs(helper)
-            module, how = NEEDS_MODULE.get(helper, ("", ""))
-            if module and not _importable(module):
-                yield self._row("missing", f"the helper {helper} needs the Python package {module}", helper, how)
-            if helper == "qmp" and "--socket" not in self.hook.text and not self._has_board():
-                yield self._row(
-                    "incomplete",
-                    f"the helper qmp drives a virtual board, and {self.target} has none",
-                    helper,
-                    f"labd serial add console -t {self.target} --device board:NAME  # labd discover lists them",
-                )
-
-    def _has_board(self) -> bool:
-        config = self.bench.data["targets"][self.target]
-        devices = [line.get("device", "") for line in config.get("serial", [])] + [
-            config.get("video", {}).get("device") or ""
-        ]
-        return any(device.startswith("board:") for device in devices)
-
-    def _hubs(self, helper: str) -> Iterator[Row]:
-        """Switching a hub's port means opening the hub's node."""
-        if "sudo" in self.hook.programs:
-            return
-        shut = [node for node in self.bench.machine.facts.usb_hubs() if not os.access(node, os.W_OK)]
-        if shut:
-            yield self._row(
-                "denied",
-                f"this user may not open the USB hub {shut[0]}, so its ports can't be switched",
-                helper,
-                "labd setup  # proposes the udev rule; or call the helper by sudo -n",
-            )
+    def _helper(self) -> Iterator[Row]:
+        """What the bundled helper that does the work needs in its turn."""
+        words = self.hook.words
+        if words and helpers.has(words[0]):
+            for status, detail, fix in doctor_helpers.findings(
+                self.bench, self.target, self.key, words, bool(self.hook.by_sudo)
+            ):
+                yield self._row(status, detail, words[0], fix or self.again)
 
     def _sudo(self) -> Iterator[Row]:
         """Whether sudo would stop the hook to ask for a password that nobody can type."""
@@ -192,16 +158,3 @@ class _Hook:
         if holders:
             yield self._row("busy", f"the hook opens {device}, held by {holders_words(holders)}", device,
                             let_go(holders[0], node))  # fmt: skip
-
-
-def install(bench: Bench, package: str, brew: str = "") -> str:
-    """The command that installs a system package here; `brew` is its name on macOS where it differs."""
-    if bench.machine.facts.name == "macos":
-        return f"brew install {brew or package}"
-    return f"sudo apt install {package}  # or the package manager of this system"
-
-
-def _importable(module: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(module) is not None

@@ -9,8 +9,7 @@ from shlex import quote
 from typing import Any
 
 from labd import __version__, paths
-from labd.doctor import Bench, Row, row
-from labd.doctor_hooks import install
+from labd.doctor import Bench, Row, install, row
 
 #: Free bytes below which a capture will soon lose what comes.
 LITTLE = 64 << 20

@@ -11,8 +11,7 @@ from shlex import quote
 from typing import Any
 
 from labd import doctor_sudo
-from labd.doctor import Bench, Row, row
-from labd.doctor_hooks import install
+from labd.doctor import Bench, Row, install, row
 from labd.errors import nearest
 from labd.netboot.plan import HOST_IP, HTTP_PORT
 from labd.platform.net import find_program

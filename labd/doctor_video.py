@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from labd.doctor import Bench, Row, access_denied, holders_words, let_go, row
+from labd.doctor import Bench, Row, access_denied, holders_words, install, let_go, row
 from labd.doctor_boards import board_row
-from labd.doctor_hooks import install
 from labd.paths import state_dir
 
 

@@ -38,13 +38,15 @@ _KEYWORDS = {"if", "for", "while", "until", "case", "{", "(", "((", "[[", "!", "
 
 class Hook:
     """One hook, taken apart. `problem` is why it can't be understood; `programs` are what it would start, in order
-    (wrappers such as sudo first); `by_sudo` is the command that sudo is to run, if any; `devices` are the /dev paths
-    among its words; `notes` are doubts. `env` is what `$NAME` in a script means."""
+    (wrappers such as sudo first); `words` are those of the last one, with it; `by_sudo` is the command that sudo is to
+    run, if any; `devices` are the /dev paths among its words; `notes` are doubts. `env` is what `$NAME` in a script
+    means."""
 
     def __init__(self, text: str, env: Mapping[str, str] | None = None) -> None:
         self.text = text
         self.env = env or {}
         self.programs: list[str] = []
+        self.words: list[str] = []
         self.by_sudo: list[str] = []
         self.devices: list[str] = []
         self.notes: list[str] = []
@@ -67,7 +69,7 @@ class Hook:
         by_sudo = [at for at in places if os.path.basename(words[at]) == "sudo"]
         if by_sudo:
             self.by_sudo = words[next((at for at in places if at > by_sudo[-1]), len(words)) :]
-        words = words[places[-1] :]
+        words = self.words = words[places[-1] :]
         if os.path.basename(words[0]) in hooks.SHELLS and (script := _script_of(words)) is not None:
             self._script(script)
             return

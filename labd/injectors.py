@@ -28,10 +28,11 @@ def injectors(machine: Machine, ports: list[dict[str, Any]]) -> list[dict[str, A
     for row in _serial(ports):
         last[row["topology"] or row["node"]] = row
     found = [{key: value for key, value in row.items() if key != "topology"} for row in last.values()]
-    found += [
-        {"device": node, "node": node, "name": "USB gadget of this machine", "helper": None, "cmd": None, "sure": True}
-        for node in machine.facts.hid_gadgets()
-    ]
+    gadgets = machine.facts.hid_gadgets()
+    if gadgets:
+        name = f"this machine as a USB keyboard ({', '.join(gadgets)})"
+        found.append({"device": gadgets[0], "node": gadgets[0], "name": name, "helper": "hidgadget",
+                      "cmd": "hidgadget", "sure": True})  # fmt: skip
     return sorted(found, key=lambda row: (not row["sure"], row["device"]))
 
 

@@ -178,6 +178,10 @@ class LinuxInventory:
         """The nodes by which this machine is a keyboard or mouse of another (/dev/hidgN)."""
         return [os.path.join(self.dev, name) for name in _listdir(self.dev) if re.fullmatch(r"hidg\d+", name)]
 
+    def can_be_a_gadget(self) -> bool:
+        """Whether this machine has a USB port by which it can be another's device."""
+        return bool(_listdir(os.path.join(self.sys, "class", "udc")))
+
     def _links(self, kind: str) -> dict[str, str]:
         """Real node → the stable link to it in this folder of /dev."""
         folder = os.path.join(self.dev, kind)

@@ -110,6 +110,10 @@ class MacInventory:
         """A Mac can't be another machine's keyboard."""
         return []
 
+    def can_be_a_gadget(self) -> bool:
+        """It can't."""
+        return False
+
     def listeners(self, protocol: str, port: int) -> list[dict[str, Any]] | None:
         """Who takes what comes to a port (`tcp` or `udp`): address, pid, command. None when that can't be known.
 

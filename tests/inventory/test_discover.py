@@ -64,9 +64,16 @@ def test_input_injectors_are_told_by_their_ids_and_names(fake: FakeMachine) -> N
     rows = inventory.discover(fake.machine, {})["hid"]
     assert [(row["device"], row["cmd"], row["sure"]) for row in rows] == [
         ("/dev/serial/by-id/usb-kb-if02", "hidrig -d /dev/serial/by-id/usb-kb-if02", True),
-        (gadget, None, True),
+        (gadget, "hidgadget", True),
         ("/dev/full", "ch9329 -d /dev/full", False),
     ]
+
+
+def test_a_machine_that_could_be_a_keyboard_is_told_how(fake: FakeMachine) -> None:
+    fake.file("sys/class/udc/fe980000.usb/state")
+    assert any("hidgadget setup" in note for note in inventory.discover(fake.machine, {})["notes"])
+    fake.file("dev/hidg0")
+    assert not any("hidgadget setup" in note for note in inventory.discover(fake.machine, {})["notes"])
 
 
 def test_virtual_boards_say_what_is_missing_to_play_them(fake: FakeMachine) -> None:

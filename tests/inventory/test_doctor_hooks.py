@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from labd import doctor_helpers, helpers
 from labd.doctor_sudo import free_of_passwords
 from labd.hookwords import Hook
 from tests.inventory.conftest import Examine, serial, statuses
@@ -37,7 +38,7 @@ def test_hooks_are_understood_with_tilde_sudo_env_and_shell(
     ("hook", "status", "part"),
     [("nosuch cycle", "missing", "nosuch"), ("sudo nosuch", "missing", "sudo"), ("~/plain.sh", "denied", "executable"),
      ("A=1 x", "incomplete", "shell"), ("x 'y", "incomplete", "quote"), ("x | y", "incomplete", "sh -c"),
-     ("shellyplug -d /dev/ttyNOPE", "missing", "/dev/ttyNOPE")],
+     ("shellyplug -d /dev/ttyNOPE cycle", "missing", "/dev/ttyNOPE")],
 )  # fmt: skip
 def test_hooks_that_cannot_run_say_why(examine: Examine, tmp_path: Path, hook: str, status: str, part: str) -> None:
     (tmp_path / "plain.sh").write_text("")
@@ -135,15 +136,16 @@ def test_sudos_list_is_read_as_sudo_means_it(listing: str, free: bool) -> None:
 def test_what_a_helper_needs_in_its_turn_is_looked_for(
     examine: Examine, fake: FakeMachine, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labd.helpers.bundled", lambda: {"usbhub": "", "pdu": "", "qmp": ""})
-    (row,) = examine(hook("usbhub cycle 1-2 3"))
+    (row,) = examine(hook("usbhub -l 1-2 cycle 3"))
     assert row["status"] == "missing" and "uhubctl" in row["detail"] and "apt install uhubctl" in row["fix"]
+    other = program("my-uhubctl")
+    assert statuses(examine(hook(f"usbhub -l 1-2 cycle 3 --uhubctl {other}"))) == ["ok"]
     program("uhubctl")
-    assert statuses(examine(hook("usbhub cycle 1-2 3"))) == ["ok"]
-    monkeypatch.setattr("labd.doctor_hooks._importable", lambda module: False)
-    assert "labgrid" in examine(hook("pdu cycle"))[0]["detail"]
-    monkeypatch.setattr("labd.doctor_hooks._importable", lambda module: True)
-    assert statuses(examine(hook("pdu cycle"))) == ["ok"]
+    assert statuses(examine(hook("usbhub -l 1-2 cycle 3"))) == ["ok"]
+    monkeypatch.setattr("labd.doctor_helpers.importable", lambda module: False)
+    assert "labgrid" in examine(hook("pdu -m apc -d x cycle 1"))[0]["detail"]
+    monkeypatch.setattr("labd.doctor_helpers.importable", lambda module: True)
+    assert statuses(examine(hook("pdu -m apc -d x cycle 1"))) == ["ok"]
     (row,) = examine(hook("qmp cycle"))
     assert row["status"] == "incomplete" and "has none" in row["detail"]
     assert statuses(examine(hook("qmp --socket /x cycle"))) == ["ok"]
@@ -153,14 +155,45 @@ def test_what_a_helper_needs_in_its_turn_is_looked_for(
 def test_a_usb_hub_that_may_not_be_opened_can_not_be_switched(
     examine: Examine, fake: FakeMachine, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labd.helpers.bundled", lambda: {"usbhub": ""})
     program("uhubctl")
     fake.usb("1-1", bDeviceClass="09", busnum="1", devnum="2")
     node = fake.file("dev/bus/usb/001/002")
-    assert statuses(examine(hook("usbhub cycle"))) == ["ok"]
-    monkeypatch.setattr("labd.doctor_hooks.os.access", lambda path, mode: path != node)
-    (row,) = examine(hook("usbhub cycle"))
-    assert row["status"] == "denied" and node in row["detail"]
+    assert statuses(examine(hook("usbhub -l 1-1 cycle 1"))) == ["ok"]
+    monkeypatch.setattr("labd.doctor_helpers.os.access", lambda path, mode: path != node)
+    (row,) = examine(hook("usbhub -l 1-1 cycle 1"))
+    assert row["status"] == "denied" and node in row["detail"] and "labd setup --only udev" in row["fix"]
+
+
+def test_a_helpers_password_and_files_are_looked_for(
+    examine: Examine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AMT_PASSWORD", raising=False)
+    (row,) = examine(hook("amt -d 192.0.2.9 cycle"))
+    assert row["status"] == "incomplete" and "AMT_PASSWORD" in row["detail"]
+    assert statuses(examine(hook("amt -d 192.0.2.9 cycle"), AMT_PASSWORD="x")) == ["ok"]
+    with_file = hook("amt -d 192.0.2.9 cycle --trust any --password-file ~/secret")
+    assert f"{tmp_path}/secret, which is not there" in examine(with_file)[0]["detail"]
+    (tmp_path / "secret").write_text("hunter2\n")
+    (tmp_path / "secret").chmod(0o644)
+    assert examine(with_file)[1]["fix"] == f"chmod 600 {tmp_path}/secret"
+    (tmp_path / "secret").chmod(0o600)
+    assert statuses(examine(with_file)) == ["ok"]
+
+
+def test_a_helper_that_is_told_the_wrong_thing_is_told_of(examine: Examine) -> None:
+    ok, row = examine(hook("shellyplug -d 192.0.2.9 off"))
+    assert (ok["status"], row["status"]) == ("ok", "warning") and "cycle_cmd does not say 'cycle'" in row["detail"]
+    assert statuses(examine(hook("shellyplug -d /dev/ttyNOPE off"))) == ["missing", "warning"], "no warning hides it"
+    assert statuses(examine(hook("shellyplug -d 192.0.2.9 off", key="off_cmd"))) == ["ok"]
+    assert "which device (-d)" in examine(hook("shellyplug cycle"))[0]["detail"]
+    assert "which device (-d)" in examine(hook("hidrig", "hid", "cmd"))[0]["detail"]
+
+
+def test_every_helper_that_the_doctor_knows_is_one() -> None:
+    known = {*doctor_helpers.PROGRAMS, *doctor_helpers.MODULES, *doctor_helpers.PASSWORDS, *doctor_helpers.ADDRESSED}
+    assert known <= set(helpers.bundled())
+    for name in doctor_helpers.ADDRESSED:
+        assert "-d" in helpers.described(name)[0], name
 
 
 def test_devices_in_a_hook_are_held_against_the_lab_and_the_machine(
@@ -170,7 +203,7 @@ def test_devices_in_a_hook_are_held_against_the_lab_and_the_machine(
     lab = hook(f"relay --port={pty} 1", "hid", "cmd")
     assert statuses(examine(lab)) == ["ok"]
     shared = [row for row in examine(lab + serial(pty)) if row["channel"] == "hid"]
-    assert shared[0]["status"] == "warning" and "pico console" in shared[0]["detail"]
+    assert statuses(shared) == ["ok", "warning"] and "pico console" in shared[1]["detail"]
 
 
 def test_secrets_in_a_hook_do_not_come_out(examine: Examine) -> None:
