@@ -24,9 +24,9 @@ SETTLE_S = 3.0
 #: What QEMU's run states mean for somebody who looks at a power light; the others are on.
 OFF_STATES = ("prelaunch", "shutdown")
 
-#: How many releases are sent at once when it is not known what is held, and the pause between such lots: a PS/2
-#: keyboard's queue has 16 bytes.
-LOT, LOT_PAUSE_S = 5, 0.02
+#: Seconds for each press and release of a typed character. QEMU queues 16 for a USB keyboard and drops what is more,
+#: without a word; firmware fetches one each 10 to 20 ms.
+EVENT_S = 0.02
 
 USAGE = (
     "qmp [--socket PATH] on|off|cycle [--delay-ms MS]|state|shot FILE, or WORDS for keyboard and mouse. PATH is the "
@@ -154,12 +154,11 @@ class Machine:
             self._send([_button(wheel, False)])
 
     def release_all(self) -> None:
-        """Let go of everything; as QEMU does not tell what is held, every key and button is released."""
-        ups = [_key(key, False) for key in QCODES]
-        for at in range(0, len(ups), LOT):
-            self._send(ups[at : at + LOT])
-            time.sleep(LOT_PAUSE_S)
+        """Let go of everything; as QEMU does not tell what is held, every button and key is released, one by one."""
         self._send([_button(name, False) for name in BUTTONS])
+        for key in sorted(QCODES, reverse=True):  # modifiers first
+            self._send([_key(key, False)])
+            time.sleep(EVENT_S)
 
     def ping(self) -> None:
         """Raise unless QEMU answers."""
@@ -250,7 +249,7 @@ PROGRAM = _input.Program(
     address=_address,
     connect=_connect,
     own={**{verb: _power(verb) for verb in ("on", "off", "cycle", "state")}, "shot": _shot},
-    pace=Pace(char_hold=0.01, char_gap=0.01),
+    pace=Pace(char_hold=EVENT_S, char_gap=EVENT_S, further=EVENT_S),
     remembers=True,
 )
 

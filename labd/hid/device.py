@@ -9,13 +9,15 @@ if TYPE_CHECKING:
 
 
 class Pace(NamedTuple):
-    """Times in seconds: how long a key is held and how long nothing is between two; the same for typed characters; how
-    long a lock key is held; how long the pointer rests before a click, and how long a click is."""
+    """Times in seconds: how long a key is held and how long nothing is between two; the same for typed characters, and
+    how much longer each is for every further key of a chord; how long a lock key is held; how long the pointer rests
+    before a click, and how long a click is."""
 
     hold: float = 0.03
     gap: float = 0.03
     char_hold: float = 0.01
     char_gap: float = 0.005
+    further: float = 0.0
     lock_hold: float = 0.2
     settle: float = 0.06
     click: float = 0.08

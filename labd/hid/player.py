@@ -107,8 +107,9 @@ class Player:
 
     def _type(self, step: Step) -> None:
         for group in step.chords:
-            self._strike(group, self.pace.char_hold)
-            self.sleep(self.pace.char_gap)
+            longer = (len(group) - 1) * self.pace.further
+            self._strike(group, self.pace.char_hold + longer)
+            self.sleep(self.pace.char_gap + longer)
 
     def _key(self, step: Step) -> None:
         for group in step.chords:
@@ -183,7 +184,7 @@ def seconds(steps: Iterable[Step], pace: Pace) -> float:
     for step in steps:
         total += step.seconds
         if step.verb == "type":
-            total += len(step.chords) * (pace.char_hold + pace.char_gap)
+            total += sum(pace.char_hold + pace.char_gap + 2 * (len(group) - 1) * pace.further for group in step.chords)
         elif step.verb in ("key", "combo"):
             total += pace.lock_hold + pace.gap
         elif step.verb == "click":

@@ -27,6 +27,9 @@ WORDS = (
     "All of it is checked before anything is sent. "
 )
 
+#: The flags of the bundled helpers that make them slower, in ms a key or a command.
+PACING = ("--hold-ms", "--gap-ms", "--delay-ms")
+
 
 def send(call: Call, args: Args) -> dict[str, Any]:
     """Run the hook with the words behind it."""
@@ -35,7 +38,7 @@ def send(call: Call, args: Args) -> dict[str, Any]:
     command = lab.channel(target, "hid")["cmd"]
     words, stdin, steps = _checked(call, target, command, list(args.words))
     ended = call.bench.hooks.run(
-        call, target, "hid", words[0], command, who_of(call), extra=words, timeout_s=_limit(steps), stdin=stdin
+        call, target, "hid", words[0], command, who_of(call), extra=words, timeout_s=_limit(command, steps), stdin=stdin
     )
     for line in ended.err.decode("utf-8", "replace").splitlines():
         call.note(line.strip())
@@ -108,13 +111,19 @@ def _script(call: Call, name: str) -> bytes:
         raise Usage(f"{name}: {error.strerror}") from None
 
 
-def _limit(steps: list[Step]) -> float | None:
-    """Seconds that the hook may take: what its steps take at the slowest pace, and what a hook may take anyway."""
+def _limit(command: str, steps: list[Step]) -> float:
+    """Seconds that the hook may take: to begin with, and for its steps at a slow pace or at the one of its flags."""
+    from itertools import pairwise
+
     from labd.hid.device import Pace
     from labd.hid.player import seconds
     from labd.hookrun import TIMEOUT_SECONDS
 
-    return TIMEOUT_SECONDS + 3 * seconds(steps, Pace())
+    slow = Pace(hold=0.1, gap=0.1, char_hold=0.05, char_gap=0.05, further=0.05)
+    words = command.split()
+    said_ms = sum(int(ms) for flag, ms in pairwise(words) if flag in PACING and ms.isdigit())
+    pauses = sum(1 + len(step.chords) for step in steps)
+    return TIMEOUT_SECONDS + seconds(steps, slow) + pauses * said_ms / 1000
 
 
 def serve(call: Call, args: Args) -> dict[str, Any]:

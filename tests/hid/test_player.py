@@ -81,6 +81,14 @@ def test_what_the_device_can_not_hold_or_has_not_is_told_before_anything_is_sent
     assert device.log == []
 
 
+def test_a_chord_takes_longer_where_each_key_is_an_event_of_its_own():
+    slept: list[float] = []
+    pace = Pace(char_hold=1, char_gap=2, further=10)
+    steps = words.script("type aB")
+    Player(FakeDevice(), pace, slept.append).play(steps)
+    assert slept == [1, 2, 11, 12] and seconds(steps, pace) == 26
+
+
 def test_ping_and_version_answer():
     assert played("ping\nversion")[2] == ["OK", "1 fake"]
 

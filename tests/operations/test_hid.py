@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from labd.hid.words import script as steps_of
+from labd.operations import hid
 from tests.conftest import BenchInAFolder, a_bench, until
 from tests.helpers.fake_rig import FakeRig
 
@@ -96,6 +98,12 @@ def test_the_helpers_exit_code_and_reason_are_passed_on(typed: BenchInAFolder, r
     assert "failed with exit code 1" in err and "refuses: full" in err
     typed.lab.write_text('[targets.pico.hid]\ncmd = "hidrig -d /dev/nosuch"\n')
     assert "/dev/nosuch can't be opened" in typed("hid", "send", "ping", check=7).stderr.decode()
+
+
+def test_a_long_text_at_a_slow_pace_has_the_time_that_it_needs(bench: BenchInAFolder) -> None:
+    steps = steps_of("type " + "x" * 1000)
+    assert hid._limit("hidrig -d X", steps) > 60 + 1000 * 0.08
+    assert hid._limit("hidrig -d X --hold-ms 500", steps) > 60 + 1000 * 0.5
 
 
 def test_another_command_gets_the_words_as_they_are(typed: BenchInAFolder) -> None:
