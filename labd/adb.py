@@ -48,6 +48,11 @@ class Device:
         return [self.program, *(("-s", self.serial) if self.serial else ()), *words]
 
 
+def environment(call: Call) -> dict[str, str]:
+    """What adb runs in: this process's environment, the caller's over it."""
+    return {**os.environ, **call.env}
+
+
 def device_of(call: Call, lab: Lab, target: str) -> Device:
     """The device of a target. Raises NotFound when it has no adb channel, Unreachable when there is no adb."""
     table = lab.channel(target, "adb")
@@ -79,7 +84,7 @@ def run(call: Call, argv: list[str], out: Callable[[bytes], None], err: Callable
         said += data[: 4096 - len(said)]
         err(data)
 
-    process = shim.start_piped(argv, call.cwd or "/", dict(call.env))
+    process = shim.start_piped(argv, call.cwd or "/", environment(call))
     assert process.stdin and process.stdout and process.stderr
     process.stdin.close()
     try:

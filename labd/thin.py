@@ -33,7 +33,7 @@ ACK_SECONDS = 10.0
 #: What the daemon needs to know of the caller's environment, besides everything that starts with LABD_.
 ENV_NAMES = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"PATH", b"TERM", b"NO_COLOR",
              b"CLICOLOR_FORCE", b"LANG", b"LC_ALL", b"LC_CTYPE", b"TZ", b"USER", b"LOGNAME",
-             b"SSH_AUTH_SOCK")  # fmt: skip
+             b"SSH_AUTH_SOCK", b"ANDROID_ADB_SERVER_PORT")  # fmt: skip
 
 
 class Unwritable(Exception):

@@ -32,7 +32,7 @@ def show(call: Call, args: Args) -> dict[str, Any]:
 
     facts = show_channel(call, args, "adb")
     table = call.lab().channel(facts["target"], "adb")
-    devices = adb.server_devices(adb.server_address(call.env))
+    devices = adb.server_devices(adb.server_address(adb.environment(call)))
     try:
         facts["adb"] = adb.program(call.env, call.lab().directory, table.get("adb", "adb"))
     except LabdError as error:
