@@ -71,6 +71,11 @@ def _needs(bench: Bench, name: str, rest: Sequence[str], by_sudo: bool) -> Itera
         if shut and not by_sudo:
             detail = f"this user may not open the USB hub {shut[0]}, so its ports can't be switched"
             yield "denied", detail, "labd setup --only udev --yes  # or call the helper by sudo -n"
+        where = rest[rest.index("-l") + 1] if "-l" in rest[:-1] else None
+        known = bench.machine.facts.hub_locations()
+        if where and known is not None and where not in known:
+            detail = f"there is no USB hub {where}; there is {', '.join(known) or 'none'}"
+            yield "missing", detail, f"labd helper {name} list  # those whose ports can be switched"
     module, how = MODULES.get(name, ("", ""))
     if module and not importable(module):
         yield "missing", f"the helper {name} needs the Python package {module}", how

@@ -19,7 +19,11 @@ NETWORK = ("rfc2217://", "socket://")
 
 def check_line(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:
     """Every finding about one serial interface of a target."""
-    return [*_of_device(bench, target, line), *_of_capture(bench, target, line)]
+    first, *rest = _of_device(bench, target, line)
+    live = bench.live.get((target, line["name"]))
+    if live and live["state"] == "open" and "captured" not in first["detail"]:
+        first["detail"] += "; captured by labd"
+    return [first, *rest, *_of_capture(bench, target, line)]
 
 
 def _of_capture(bench: Bench, target: str, line: dict[str, Any]) -> Iterator[Row]:

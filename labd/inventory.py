@@ -64,6 +64,8 @@ class Machine:
             port = {key: listed.get(key) for key in PORT_KEYS} | {"ambiguous": bool(listed.get("twins"))}
             by_path = port["by_path"] if port["ambiguous"] else None
             port["device"] = by_path or listed.get("path") or listed["node"]
+            if port["driver"] in ("port", "ctrl"):  # of the kernel's serial core, which names no hardware
+                port["driver"] = None
             port |= self.facts.port_facts(port["node"], port["topology"])
             port["holders"] = self.holders(port["node"])
             found.append(port)

@@ -100,6 +100,7 @@ def _ask(call: Call, op: Operation, host: str, **values: Any) -> Any:
     answered = bytearray()
     inner = copy(call)
     inner.out, inner.json, inner.on_error = answered.extend, True, lambda error: None
+    inner.note = call.note  # type: ignore[method-assign]  # in the form that the caller asked for
     remote_call.run(op, Args({"host": host, **values}), inner, Place(host, None))
     return json.loads(answered)
 

@@ -21,11 +21,17 @@ def discover_text(data: dict[str, Any], width: int) -> str:
         ("input injectors", [(row["device"], _injector(row)) for row in data["hid"]]),
         ("adb", [(d["serial"], f"{d['state']} {d.get('model', '')}".strip()) for d in data["adb"]]),
         ("virtual boards", [(board["device"], _board(board)) for board in data["boards"]]),
-        ("simulated boards", [(board["device"], board["title"]) for board in data["simulated"]]),
     ]
     lines: list[str] = []
     for title, rows in groups:
         lines += [f"{title}:", columns(rows, width), ""] if rows else []
+    simulated = ", ".join(board["device"] for board in data["simulated"])
+    if simulated:
+        lines += [
+            "simulated boards (python -m loopback --list says what they are):",
+            columns([(simulated,)], width),
+            "",
+        ]
     nothing = [title for title, rows in groups if not rows]
     lines += [f"none here: {', '.join(nothing)}"] if nothing else []
     lines += [f"note: {note}" for note in data["notes"]]

@@ -225,13 +225,17 @@ class LinuxInventory:
     def usb_hubs(self) -> list[str]:
         """The nodes of the USB hubs (/dev/bus/usb/BUS/DEVICE), which switching a port's power has to open."""
         base = os.path.join(self.sys, "bus", "usb", "devices")
-        found = []
-        for name in _listdir(base):
-            if _read(os.path.join(base, name, "bDeviceClass")) == "09":
-                numbers = [_read(os.path.join(base, name, what)) for what in ("busnum", "devnum")]
-                if all(number.isdigit() for number in numbers):
-                    found.append(os.path.join(self.dev, "bus/usb", *(number.zfill(3) for number in numbers)))
-        return found
+        numbers = [[_read(os.path.join(base, name, what)) for what in ("busnum", "devnum")] for name in self._hubs()]
+        return [os.path.join(self.dev, "bus/usb", *(number.zfill(3) for number in pair)) for pair in numbers
+                if all(number.isdigit() for number in pair)]  # fmt: skip
+
+    def hub_locations(self) -> list[str] | None:
+        """Where the USB hubs are (`1-1.4`; a root hub by its bus number alone), as uhubctl calls them."""
+        return [name.removeprefix("usb") for name in self._hubs()]
+
+    def _hubs(self) -> list[str]:
+        base = os.path.join(self.sys, "bus", "usb", "devices")
+        return [name for name in _listdir(base) if _read(os.path.join(base, name, "bDeviceClass")) == "09"]
 
     def lock_file(self, node: str) -> tuple[str, int] | None:
         """(path, pid) of the UUCP lock that minicom, pppd and their like leave for a port."""

@@ -167,6 +167,10 @@ class MacInventory:
         """Hubs have no nodes here: whoever may run the program may switch them."""
         return []
 
+    def hub_locations(self) -> list[str] | None:
+        """Not told."""
+        return None
+
     def lock_file(self, node: str) -> tuple[str, int] | None:
         """(path, pid) of the UUCP lock that cu and its like leave for a port."""
         path = os.path.join("/var/spool/lock", f"LCK..{os.path.basename(node)}")

@@ -138,10 +138,12 @@ def test_what_a_helper_needs_in_its_turn_is_looked_for(
 ) -> None:
     (row,) = examine(hook("usbhub -l 1-2 cycle 3"))
     assert row["status"] == "missing" and "uhubctl" in row["detail"] and "apt install uhubctl" in row["fix"]
+    fake.usb("1-2", bDeviceClass="09")
     other = program("my-uhubctl")
     assert statuses(examine(hook(f"usbhub -l 1-2 cycle 3 --uhubctl {other}"))) == ["ok"]
     program("uhubctl")
     assert statuses(examine(hook("usbhub -l 1-2 cycle 3"))) == ["ok"]
+    assert "no USB hub 1-4; there is 1-2" in examine(hook("usbhub -l 1-4 cycle 3"))[0]["detail"]
     monkeypatch.setattr("labd.doctor_helpers.importable", lambda module: False)
     assert "labgrid" in examine(hook("pdu -m apc -d x cycle 1"))[0]["detail"]
     monkeypatch.setattr("labd.doctor_helpers.importable", lambda module: True)

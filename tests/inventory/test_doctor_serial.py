@@ -285,6 +285,8 @@ def test_virtual_boards_are_looked_up_with_what_plays_them(
     }
     monkeypatch.setattr("labd.doctor_boards.virtual", lambda env: boards)
     assert statuses(examine(serial("board:pc"))) == ["ok"]
+    live = [{"target": "pico", "name": "console", "state": "open", "why": "", "failing": None}]
+    assert examine(serial("board:pc"), live=live)[0]["detail"].endswith("; captured by labd")
     (row,) = examine(serial("board:arm"))
     assert row["status"] == "missing" and row["fix"] == "sudo apt install q"
     (row,) = examine(serial("board:p"))
