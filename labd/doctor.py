@@ -25,16 +25,25 @@ Row = dict[str, Any]
 class Bench:
     """What every check needs: the machine, the lab's data and folder, the caller's environment.
 
-    `live` are the channels that the daemon captures of this lab, as it tells them; empty without a daemon.
+    `live` are the consoles that the daemon captures of this lab, `screens` those that it watches, as it tells them;
+    empty without a daemon.
     """
 
-    def __init__(self, machine: Machine, data: Mapping[str, Any], folder: str, env: Mapping[str, str],
-                 live: Iterable[Mapping[str, Any]] = ()) -> None:  # fmt: skip
+    def __init__(
+        self,
+        machine: Machine,
+        data: Mapping[str, Any],
+        folder: str,
+        env: Mapping[str, str],
+        live: Iterable[Mapping[str, Any]] = (),
+        screens: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
         self.machine = machine
         self.data = data
         self.folder = folder
         self.env = env
         self.live = {(line["target"], line["name"]): line for line in live}
+        self.screens = {screen["target"]: screen for screen in screens}
 
     @cached_property
     def ports(self) -> list[dict[str, Any]]:

@@ -8,23 +8,27 @@ from typing import Any
 
 from labd.doctor import Bench, Row, access_denied, holders_words, install, let_go, row
 from labd.doctor_boards import board_row
+from labd.errors import NotFound
+from labd.lab.redact import redact
 from labd.paths import state_dir
+from labd.video.names import Found, look_up
 
 
 def check(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:
-    """The device, then the programs and data for reading text."""
+    """The device, what the daemon sees of it, then the programs and data for reading text."""
     device = config.get("device")
-    fix = f"labd video set -t {target} --device DEVICE  # labd discover lists them"
     if not device:
+        fix = f"labd video set -t {target} --device DEVICE  # labd discover lists them"
         yield row(target, "video", "incomplete", "no device is set", fix=fix)
     elif device.startswith("board:"):
         yield board_row(bench, target, "video", device, f"labd video set -t {target}")
-    elif "://" in device:
-        yield _stream(bench, target, device)
-    elif device.startswith(("/", "~")):
-        yield _path(bench, target, device, bench.path(device), fix)
     else:
-        yield _name(bench, target, device, fix)
+        yield _device(bench, target, device)
+    screen = bench.screens.get(target)
+    if screen and screen.get("signal") not in ("ok", None):
+        detail = f"labd watches it, and the signal is {screen['signal']}"
+        fix = "is the board on, and the cable in? labd video show " + target
+        yield row(target, "video", "warning", detail, interface="signal", device=screen["device"], fix=fix)
     yield from reading(bench, target)
 
 
@@ -66,58 +70,42 @@ def _languages(bench: Bench, program: str) -> list[str]:
     return [line.strip() for line in text.decode("utf-8", "replace").splitlines()[1:] if line.strip()]
 
 
-def _stream(bench: Bench, target: str, url: str) -> Row:
-    from labd.lab.redact import redact
+def _device(bench: Bench, target: str, device: str) -> Row:
+    """What the lab calls a device, looked up as the capture itself does it."""
+    listed = bench.machine.facts.video_devices()
+    shown = redact(device)
+    try:
+        found = look_up(bench.path(device) if device.startswith(("/", "~", ".")) else device, listed or [])
+    except NotFound as error:
+        if listed is None:
+            detail = "this system did not tell its cameras"
+            return row(target, "video", "warning", detail, device=shown, fix="labd discover")
+        near = f"labd video set -t {target} --device {quote(error.near[0])}" if error.near else "labd discover"
+        status = "incomplete" if "means" in error.message else "missing"
+        return row(target, "video", status, error.message, device=shown, fix=near)
+    if found.kind == "url":
+        return row(target, "video", "ok", "a stream; not contacted", device=shown)
+    if not os.path.exists(found.where) or (found.kind != "camera" and not os.access(found.where, os.R_OK)):
+        fix = f"labd video set -t {target} --device DEVICE  # labd discover lists them"
+        status = "denied" if os.path.exists(found.where) else "missing"
+        what = "may not be read" if status == "denied" else "is not there"
+        return row(target, "video", status, f"{found.where} {what}", device=shown, fix=fix)
+    if found.kind != "camera":
+        return row(target, "video", "ok", f"a {found.kind} in a file", device=shown)
+    return _camera(bench, target, shown, found)
 
-    scheme, _, rest = url.partition("://")
-    if scheme == "file" and not os.path.exists(bench.path(rest)):
-        fix = f"labd video set -t {target} --device URL"
-        return row(target, "video", "missing", f"{bench.path(rest)} is not there", device=redact(url), fix=fix)
-    return row(target, "video", "ok", "a stream; not contacted", device=redact(url))
 
-
-def _path(bench: Bench, target: str, device: str, path: str, fix: str) -> Row:
-    if not os.path.exists(path):
-        return row(target, "video", "missing", f"{path} is not there", device=device, fix=fix)
-    if not os.access(path, os.R_OK | os.W_OK):
-        detail, group_fix = access_denied(bench, path)
-        return row(target, "video", "denied", detail, device=device, fix=group_fix)
-    node = os.path.realpath(path)
+def _camera(bench: Bench, target: str, device: str, found: Found) -> Row:
+    node = found.where
     if bench.machine.facts.is_metadata_node(node):
         near = f"video{int(node[len('/dev/video') :]) - 1}" if node[len("/dev/video") :].isdigit() else "DEVICE"
         detail = f"{node} gives no pictures, only what the driver says beside them"
         fix = f"labd video set -t {target} --device /dev/{near}  # labd discover lists them"
         return row(target, "video", "missing", detail, device=device, fix=fix)
-    return _free(bench, target, device, node, "the device is there")
-
-
-def _name(bench: Bench, target: str, wanted: str, fix: str) -> Row:
-    known = bench.machine.facts.video_devices()
-    if known is None:
-        return row(
-            target, "video", "warning", "this system did not tell its cameras", device=wanted, fix="labd discover"
-        )
-    hits = [v for v in known if wanted in (v["id"], str(v["index"]))] or [
-        v for v in known if wanted == "auto" or wanted.lower() in v["name"].lower()
-    ]
-    if not hits:
-        names = ", ".join(repr(v["name"]) for v in known) or "no capture device"
-        return row(target, "video", "missing", f"nothing matches {wanted!r}; there is {names}", device=wanted, fix=fix)
-    if len(hits) > 1 and wanted != "auto":
-        ids = ", ".join(str(v["id"] or v["device"]) for v in hits)
-        return row(
-            target,
-            "video",
-            "incomplete",
-            f"{wanted!r} matches {len(hits)} devices: {ids}",
-            device=wanted,
-            fix=f"labd video set -t {target} --device {quote(str(hits[0]['id'] or hits[0]['device']))}",
-        )
-    node = hits[0]["device"]
-    if os.path.exists(node) and not os.access(node, os.R_OK | os.W_OK):
+    if not os.access(node, os.R_OK | os.W_OK):
         detail, group_fix = access_denied(bench, node)
-        return row(target, "video", "denied", f"{node}: {detail}", device=wanted, fix=group_fix)
-    return _free(bench, target, wanted, node, f"matches {hits[0]['name']!r} ({node})")
+        return row(target, "video", "denied", f"{node}: {detail}", device=device, fix=group_fix)
+    return _free(bench, target, device, node, f"{found.name or 'the device'} is there ({node})")
 
 
 def _free(bench: Bench, target: str, device: str, node: str, found: str) -> Row:

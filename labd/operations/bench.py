@@ -6,6 +6,8 @@ the call runs on.
 
 from __future__ import annotations
 
+import os
+
 from labd.errors import LabdError, NotFound
 from labd.operations.model import Answer, Operation, Param
 
@@ -61,10 +63,12 @@ def _rows(call: Call, lab: Lab, names: list[str]) -> list[dict[str, Any]]:
     from labd import doctor, doctor_machine, inventory
     from labd.operations.daemons import background
 
-    live = [line for line in call.bench.channels() if line["lab"] == call.lab_path] if call.bench is not None else []
-    bench = doctor.Bench(inventory.this_machine(), lab.data, lab.directory, call.env, live)
+    daemon, capture = background(call)
+    live, screens = ([row for row in (daemon or {}).get(what, ()) if os.path.realpath(row["lab"]) ==
+                      os.path.realpath(call.lab_path)] for what in ("channels", "screens"))  # fmt: skip
+    bench = doctor.Bench(inventory.this_machine(), lab.data, lab.directory, call.env, live, screens)
     rows = [row for name in names for row in doctor.examine(bench, name, lab.serial(name))]
-    return rows + doctor_machine.check(bench, lab, *background(call))
+    return rows + doctor_machine.check(bench, lab, daemon, capture)
 
 
 def _hosts(lab: Lab, names: list[str]) -> list[str]:

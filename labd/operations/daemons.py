@@ -64,10 +64,9 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
 
 
 def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The daemon and its capture process as `labd daemons` lists them, None for what does not run."""
+    """The daemon's own account of all that it does, and its capture process; None for what does not run."""
     status = _status(call)
-    capture = _capture(call, status)
-    return status and {key: status[key] for key in ("pid", "version", "level", "started")}, capture
+    return status, _capture(call, status)
 
 
 def list_text(data: dict[str, Any], call: Call) -> str:

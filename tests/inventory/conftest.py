@@ -34,10 +34,10 @@ def pty() -> Iterator[str]:
 def examine(tmp_path: Path, fake: FakeMachine) -> Examine:
     """examine(lab text, target) → rows, on the made-up machine."""
 
-    def run(text: str, target: str = "pico", live: Any = (), **env: str) -> Rows:
+    def run(text: str, target: str = "pico", live: Any = (), screens: Any = (), **env: str) -> Rows:
         data = tomllib.loads(text)
         whole = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), **env}
-        bench = doctor.Bench(fake.machine, data, str(tmp_path), whole, live)
+        bench = doctor.Bench(fake.machine, data, str(tmp_path), whole, live, screens)
         return doctor.examine(bench, target, data["targets"][target].get("serial", []))
 
     return run

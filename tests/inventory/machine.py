@@ -95,6 +95,7 @@ class FakeMachine:
     def camera(self, index: int, name: str) -> None:
         self.file(f"sys/class/video4linux/video{index}/name", name)
         self.file(f"sys/class/video4linux/video{index}/index", "0")
+        self.file(f"dev/video{index}")
 
     def usb(self, device: str, **attributes: str) -> None:
         """A USB device (`1-1.2`) with these files in sysfs."""

@@ -146,7 +146,7 @@ def test_video_is_matched_by_index_unique_name_or_path(examine: Examine, fake: F
     def video(device: str) -> str:
         return str(examine(f'[targets.pico.video]\ndevice = "{device}"\n')[0]["status"])
 
-    assert [video(d) for d in ("2", "video: b", "auto", "http://x/y")] == ["ok", "ok", "ok", "ok"]
+    assert [video(d) for d in ("2", "video: b", "USB Video: A", "http://x/y")] == ["ok", "ok", "ok", "ok"]
     assert [video(d) for d in ("USB Video", "webcam", "/dev/video9")] == ["incomplete", "missing", "missing"]
 
 
@@ -170,9 +170,25 @@ def test_a_camera_held_by_another_program_or_group_or_without_pictures_is_told(
     assert video(examine(lab))["status"] == "denied" and "usermod -aG" in str(video(examine(lab))["fix"])
     monkeypatch.undo()
     fake.file("sys/class/video4linux/video1/index", "1")
-    meta = fake.file("dev/video1")
+    meta = str(fake.root / "dev/video1")
+    os.mkfifo(meta)  # no file, which would be a film
     row = video(examine(f'[targets.pico.video]\ndevice = "{meta}"\n'))
     assert row["status"] == "missing" and "gives no pictures" in str(row["detail"])
+
+
+def test_pictures_and_films_in_files_are_devices_too(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "boot.png").write_bytes(b"x")
+    assert "a picture in a file" in str(video(examine('[targets.pico.video]\ndevice = "~/boot.png"\n'))["detail"])
+    assert video(examine('[targets.pico.video]\ndevice = "./none.png"\n'))["status"] == "missing"
+
+
+def test_a_screen_without_a_signal_is_told(examine: Examine, fake: FakeMachine) -> None:
+    fake.camera(0, "USB Video")
+    lab = '[targets.pico.video]\ndevice = "0"\n'
+    screen = {"target": "pico", "device": "0", "signal": "none"}
+    row = video(examine(lab, screens=[screen]), "signal")
+    assert row["status"] == "warning" and "signal is none" in str(row["detail"])
+    assert statuses(examine(lab, screens=[{**screen, "signal": "ok"}]), "signal") == []
 
 
 def test_what_reading_a_screen_needs_is_looked_for(
@@ -189,8 +205,6 @@ def test_what_reading_a_screen_needs_is_looked_for(
     assert "knows no English" in row["detail"] and "tesseract-ocr-eng" in row["fix"]
     fake.said = {f"{path} --list-langs": (0, b"List of available languages in /x (2):\neng\nosd\n")}
     assert statuses(examine(lab)) == ["ok"]
-    missing = examine(f'[targets.pico.video]\ndevice = "file://{tmp_path}/none.mp4"\n')
-    assert missing[0]["status"] == "missing"
 
 
 def test_adb_asks_the_running_server_and_starts_none(examine: Examine, fake: FakeMachine, tmp_path: Path) -> None:
