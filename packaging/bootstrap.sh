@@ -39,10 +39,10 @@ fi
 # Programs that some tests and one arm of `labd-eval versus` use for real; what needs them is skipped without them.
 # A word is program:package, or file:package where a package has no program; brew's names where they differ.
 missing=
-used="sz:lrzsz busybox:busybox socat:socat dnsmasq:dnsmasq-base ip:iproute2
+used="sz:lrzsz busybox:busybox socat:socat uhubctl:uhubctl dnsmasq:dnsmasq-base ip:iproute2
     qemu-system-x86_64:qemu-system-x86 qemu-system-aarch64:qemu-system-arm /usr/share/OVMF/OVMF_CODE_4M.fd:ovmf
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu /usr/lib/ipxe/snponly.efi:ipxe"
-[ "$(uname)" = Darwin ] && used="sz:lrzsz socat:socat dnsmasq:dnsmasq qemu-system-x86_64:qemu"
+[ "$(uname)" = Darwin ] && used="sz:lrzsz socat:socat uhubctl:uhubctl dnsmasq:dnsmasq qemu-system-x86_64:qemu"
 for program in $used; do
     [ -e "${program%%:*}" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "${program%%:*}" >/dev/null 2>&1 ||
         missing="$missing ${program##*:}"

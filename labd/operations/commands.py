@@ -27,6 +27,7 @@ FILLERS = frozenset(
 SYNONYMS = {
     "reboot": ("cycle",), "restart": ("cycle",), "reset": ("cycle",), "turn": ("power",),
     "switch": ("power",), "plug": ("helper", "power"), "shelly": ("shellyplug",), "outlet": ("power", "helper"),
+    "pdu": ("helper", "power"), "vpro": ("amt",), "hub": ("usbhub",), "powered": ("state",), "tap": ("input",),
     "uart": ("serial",), "console": ("serial",), "terminal": ("serial",), "tty": ("serial",), "port": ("serial",),
     "read": ("log", "show"), "output": ("log",), "print": ("log",), "said": ("log",),
     "capture": ("watch",), "record": ("watch", "log"),
