@@ -66,7 +66,7 @@ class _Line:
         self.node = os.path.realpath(self.path)
         self.machine = bench.machine
         self.ports = bench.ports
-        self.facts: dict[str, Any] = next((port for port in self.ports if port["node"] == self.node), {})
+        self.facts: dict[str, Any] = next((port for port in self.ports if port["node"] == _callout(self.node)), {})
 
     def rows(self) -> list[Row]:
         """The main row, then warnings."""
@@ -179,8 +179,8 @@ class _Line:
 
     def _naming(self) -> Iterator[Row]:
         """A name that can come to mean another adapter."""
-        port = next((port for port in self.ports if port["node"] == self.node), None)
-        if port is None:
+        port = self.facts
+        if not port:
             return
         if port["ambiguous"] and "/by-path/" not in self.path:
             fix = self._set(port["by_path"]) if port["by_path"] else "plug the adapters into different machines"
@@ -188,6 +188,12 @@ class _Line:
                 "warning",
                 "another adapter has the same USB ids and serial number, so this name can lead to either",
                 fix,
+            )
+        elif self.path.startswith("/dev/tty.") and port["device"].startswith("/dev/cu."):
+            yield self._row(
+                "warning",
+                f"opening {self.path} waits for a carrier; labd takes {port['device']} instead, other programs do not",
+                self._set(port["device"]),
             )
         elif self.path == self.node and port["device"] != self.node:
             yield self._row(
@@ -244,3 +250,8 @@ class _Line:
                 f"{locked[0]} names pid {locked[1]}, which is gone: other programs take the port for busy",
                 f"sudo rm {quote(locked[0])}",
             )
+
+
+def _callout(node: str) -> str:
+    """The node under which macOS's ports are listed: `cu.X` for `tty.X`. Elsewhere no name begins like that."""
+    return node.replace("/dev/tty.", "/dev/cu.", 1)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from labd import doctor, inventory, platform
+from labd import doctor, doctor_serial, inventory, platform
 from labd.inventory import Machine
 from labd.platform.inventory import Account
 from labd.platform.inventory_linux import LinuxInventory
+from labd.platform.inventory_macos import MacInventory
 from labd.proposal import propose
 from tests.inventory.conftest import Examine, serial, statuses
 from tests.inventory.machine import FakeMachine
@@ -292,3 +293,15 @@ def test_virtual_boards_are_looked_up_with_what_plays_them(
     (row,) = examine(serial("board:p"))
     assert row["status"] == "missing" and row["fix"] == "labd serial set console -t pico --device board:pc"
     assert statuses(examine('[targets.pico.video]\ndevice = "board:pc"\n'), None) == ["ok"]
+
+
+def test_the_node_of_a_mac_that_waits_for_a_carrier_is_told(
+    fake: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.adapter("/dev/cu.usbserial-1")
+    fake.machine.facts = MacInventory(interfaces=[])
+    data = tomllib.loads(serial("/dev/tty.usbserial-1"))
+    bench = doctor.Bench(fake.machine, data, str(tmp_path), {"HOME": str(tmp_path)})
+    line = doctor_serial._Line(bench, "pico", data["targets"]["pico"]["serial"][0])
+    (row,) = line._naming()
+    assert "waits for a carrier" in row["detail"] and row["fix"].endswith("--device /dev/cu.usbserial-1")
