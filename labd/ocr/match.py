@@ -32,8 +32,11 @@ _COLOUR_FITS, _COLOUR_CONTRAST = 0.8, 6.0
 _ODD_COSTS = 0.03
 _DRAWN_COSTS = 0.02
 
-#: How many cells are sampled at once: bounds the memory, and OpenCV's remap takes no more than 32767 rows.
+#: How many cells are compared at once: bounds the memory.
 _BATCH = 8192
+
+#: OpenCV's remap takes no more rows than this.
+_REMAP_MOST = 32000
 
 
 class Matcher:
@@ -87,6 +90,10 @@ def window(font: Font, grid: Grid) -> tuple[int, int]:
 
 def sample(plane: Array, size: tuple[int, int], grid: Grid, rows: Array, columns: Array) -> Array:
     """The given cells of a picture's plane at `size` (height, width) points each, N × (height · width) float32."""
+    if len(rows) > _REMAP_MOST:
+        parts = [sample(plane, size, grid, rows[part], columns[part]) for part in
+                 np.array_split(np.arange(len(rows)), 1 + len(rows) // _REMAP_MOST)]  # fmt: skip
+        return np.concatenate(parts)
     height, width = size
     x = grid.x - 0.5 + (columns[:, None] + (np.arange(width) + 0.5) / width) * grid.cell_width
     y = grid.y - 0.5 + (rows[:, None] + (np.arange(height) + 0.5) / height) * grid.cell_height
@@ -153,7 +160,7 @@ def _by_colour(frame: Array, by: Matcher, grid: Grid, rows: Array, columns: Arra
 
 def _shows_colour(frame: Array, grid: Grid, rows: Array, columns: Array) -> Array:
     """Whether the colour varies within each of the cells, from a few points of each."""
-    if not 0 < len(rows) <= 4 * _BATCH - 1:
+    if not len(rows):
         return np.zeros(0, int)
     spread = [np.ptp(sample(plane, (7, 5), grid, rows, columns), axis=1) for plane in cv2.split(frame)]
     found: Array = np.flatnonzero(np.max(spread, axis=0) > 4 * _COLOUR_CONTRAST)

@@ -116,8 +116,8 @@ class Search:
     def _by_spectrum(self, font: Font) -> Iterator[Grid]:
         letters = [i for i, char in enumerate(font.chars) if char.isascii() and char.isalnum()]
         shape = font.glyphs[letters or slice(None)].sum(axis=0)
-        for width, x in _pitches(self.columns, _WIDTHS, shape.sum(axis=0)):
-            for height, y in _pitches(self.rows, _HEIGHTS, shape.sum(axis=1)):
+        for width, x in pitches(self.columns, _WIDTHS, shape.sum(axis=0)):
+            for height, y in pitches(self.rows, _HEIGHTS, shape.sum(axis=1)):
                 if 0.8 < (height / font.height) / (width / font.width) < 1.9:
                     yield self.grid(x, y, width, height)
 
@@ -260,7 +260,7 @@ def _above_noise(changes: Array) -> Array:
     return np.maximum(changes - max(8.0, 3 * float(np.median(some))), 0).astype(np.float32)
 
 
-def _pitches(profile: Array, bounds: tuple[float, float], shape: Array, most: int = 4) -> list[tuple[float, float]]:
+def pitches(profile: Array, bounds: tuple[float, float], shape: Array, most: int = 4) -> list[tuple[float, float]]:
     """The likeliest pitches of a profile within bounds, each with where a cell begins.
 
     `shape` is the font's mean profile over one cell: where its weight lies says where cells begin.

@@ -6,7 +6,8 @@ from labd.errors import Unreachable
 from labd.operations.channel_config import channel_operations, show_channel
 from labd.operations.consoles import who_of
 from labd.operations.model import TARGET, Operation, Param
-from labd.operations.video_shot import STABLE, TIMEOUT, VIDEO_SHOT
+from labd.operations.video_shot import VIDEO_SHOT
+from labd.operations.video_text import VIDEO_TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.operations.model import Args
-
-LATER = "reading the screen arrives with a later version; labd video shot takes its picture"
 
 
 def watch(call: Call, args: Args) -> dict[str, Any]:
@@ -169,14 +168,7 @@ OPERATIONS = (
         examples=(("labd video stop pico", "free the capture device"),),
     ),
     VIDEO_SHOT,
-    Operation(
-        ("video", "read"),
-        "read the text on a target's screen (OCR)",
-        effect="actuate",
-        params=(TARGET, STABLE, TIMEOUT),
-        missing=LATER,
-        examples=(("labd video read pico --stable", "what the screen says"),),
-    ),
+    *VIDEO_TEXT,
     Operation(
         ("video", "preview"),
         "where to watch a target's screen in a browser",
