@@ -87,8 +87,8 @@ class Engine:
         while time.monotonic() < deadline:
             if self.pid is None:
                 raise self._why_ended()
-            dhcp = dhcp or (asker is not None and self.plan.host_ip in asker.servers(0.3, first=True))
-            if dhcp and tftp_answers(self.plan.host_ip, 0.5):
+            dhcp = dhcp or (asker is not None and self.plan.host_ip in asker.servers(0.06, first=True))
+            if dhcp and tftp_answers(self.plan.host_ip, 0.2):
                 return
         raise Unreachable(
             f"dnsmasq runs, but {'TFTP' if dhcp else 'DHCP'} does not answer on {self.plan.interface}: "

@@ -252,10 +252,7 @@ class Keeper:
             return  # the interface is another's: nothing was done
         with _Root(self.orders.uid):
             try:
-                if self.http is not None:
-                    self.http.shutdown()
-                    self.http.server_close()
-                self.engine.end()
+                self.engine.end()  # the HTTP server ends with this process
                 self.engine.sweep()
                 self.undo.all()
             finally:

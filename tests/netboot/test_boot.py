@@ -96,7 +96,7 @@ def served(bench: NetBench) -> list[tuple[str, str]]:
 
 @needs_namespaces
 @needs("qemu-system-x86_64")
-@pytest.mark.slow
+@pytest.mark.vm
 def test_a_pc_boots_by_pxe_and_http(bridge: NetBench) -> None:
     (bridge.tftp / "boot.ipxe").write_text("#!ipxe\nchain http://${next-server}:8077/hello.bin\n")
     (bridge.tftp / "hello.bin").write_bytes(HELLO)
@@ -110,7 +110,7 @@ def test_a_pc_boots_by_pxe_and_http(bridge: NetBench) -> None:
 
 @needs_namespaces
 @needs("qemu-system-x86_64", files=(OVMF / "OVMF_CODE_4M.fd", OVMF / "OVMF_VARS_4M.fd", LOADER))
-@pytest.mark.slow
+@pytest.mark.vm
 def test_a_uefi_machine_boots_by_http(bridge: NetBench) -> None:
     shutil.copy(LOADER, bridge.tftp)
     (bridge.tftp / "boot.ipxe").write_text("#!ipxe\necho BOOTED AS ${platform} BY ${next-server}\nsleep 60\n")

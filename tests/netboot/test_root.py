@@ -23,16 +23,14 @@ NOBODY = 65534
 @needs_namespaces
 def test_files_are_opened_with_the_rights_of_whoever_asked(net: NetBench) -> None:
     """The keeper as sudo would start it for the user `nobody`."""
-    (net.tftp / "public").write_text("public")
-    (net.tftp / "private").write_text("root's alone")
-    os.chmod(net.tftp / "private", 0o600)
-    for folder in (net.tftp, *net.tftp.parents[:3]):
+    root, directory = net.runtime / "tftp", net.runtime / "nobody"
+    for folder in (net.runtime, root, directory):  # not pytest's, which nobody but root may enter
+        folder.mkdir(exist_ok=True)
         os.chmod(folder, 0o755)
-    directory = net.runtime / "nobody"
-    directory.mkdir()
-    for folder in (net.runtime, directory):
-        os.chmod(folder, 0o755)
-    wanted = plan("dut", {"interface": "va", "host_ip": "10.77.0.1", "tftp_root": str(net.tftp), "http_port": 8077},
+    (root / "public").write_text("public")
+    (root / "private").write_text("root's alone")
+    os.chmod(root / "private", 0o600)
+    wanted = plan("dut", {"interface": "va", "host_ip": "10.77.0.1", "tftp_root": str(root), "http_port": 8077},
                   {}, "/")  # fmt: skip
     orders = Orders(wanted, "/usr/sbin/dnsmasq", NOBODY, "dut", "labd netboot set -t dut")
     argv = ["ip", "netns", "exec", net.cable.here, sys.executable, "-m", "labd.netboot.keeper", str(directory)]
