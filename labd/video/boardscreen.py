@@ -12,6 +12,7 @@ import numpy as np
 
 from labd.video.frame import Picture
 from labd.video.sources import Lost, Source
+from labd.video.wire import DUMP
 
 #: Seconds between pictures that nobody asked for. The eye asks more often while somebody waits.
 EVERY_S = 0.1
@@ -33,7 +34,7 @@ class BoardScreen(Source):
         self._socket.settimeout(ANSWER_S)
         self._rest = b""
         self._reset_at = 0.0
-        self._file = os.path.join(os.path.dirname(path), f"screen-{os.getpid()}.ppm")
+        self._file = os.path.join(os.path.dirname(path), DUMP)
         self._data = b""
         self._status = ""
         try:
@@ -52,6 +53,7 @@ class BoardScreen(Source):
             self._ask("screendump", filename=self._file)
             with open(self._file, "rb") as file:
                 self._data = file.read()
+            os.unlink(self._file)  # this process may be killed at any time
         except OSError as error:
             raise Lost(f"the board's QEMU is gone: {error.strerror or error}") from None
         return began
@@ -70,12 +72,8 @@ class BoardScreen(Source):
             self.stale = ""
 
     def close(self) -> None:
-        """Hang up, and take the file away."""
+        """Hang up."""
         self._socket.close()
-        try:
-            os.unlink(self._file)
-        except FileNotFoundError:
-            pass
 
     def _ask(self, command: str, **arguments: Any) -> Any:
         request = {"execute": command, "arguments": arguments} if arguments else {"execute": command}

@@ -7,6 +7,7 @@ down in the runtime directory, so that the next daemon watches it again; `labd d
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -17,6 +18,7 @@ from labd.policy import SIMULATED, in_force, permits
 from labd.video import kept
 from labd.video.link import ERRORS
 from labd.video.screen import Screen
+from labd.video.wire import DUMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,6 +193,9 @@ class Screens:
         await screen.link.stop()
         self.tell(screen.lab_path, screen.target, "stop", why=why)
         await self._bench.machines.release(screen.lab_path, screen.target)
+        if screen.device.startswith("board:"):
+            with suppress(OSError):  # there only where the capture process was ended in the midst of a picture
+                os.unlink(os.path.join(os.path.dirname(screen.opened.removeprefix("qmp:")), DUMP))
 
     async def _to_open(self, real: str, target: str, device: str) -> str:
         """What the capture process is told to open: a virtual board by its socket, a file by its whole path."""

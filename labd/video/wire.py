@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+#: The file, beside the socket of a virtual board, that its screen passes through.
+DUMP = "screen.ppm"
 #: A header is at most this long: what is longer is not one.
 HEADER_MOST = 1 << 20
 #: The longest body: a picture of 8192 x 8192 with three bytes a pixel.
