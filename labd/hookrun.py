@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from labd import helpers, hookwords, paths, shim
 from labd.errors import Busy, LabdError, PassedOn, TimedOut
 from labd.lab import hooks
+from labd.lab.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +81,7 @@ class Hooks:
         def told() -> None:
             call.note(f"{target}: the {channel} hook for {action} is running; it may take {limit:g} s")
 
-        with self.turn(call.lab_path, target, f"{channel} {action}", limit):
+        with self.turn(call.lab_path, target, f"{channel} {action}", limit, call.note):
             try:
                 ended = shim.run_hook(argv, cwd=folder, env=env, timeout_s=limit, stdin=stdin, on_wait=told)
             except LabdError as error:
@@ -91,13 +92,13 @@ class Hooks:
         if ended.code is None:
             raise TimedOut(
                 f"{target}: the {channel} hook for {action} did not end within {limit:g} s; it was killed with its "
-                f"children: {command}{_because(ended)}",
+                f"children: {redact(shown + _because(ended))}",
                 hint=f"labd power set -t {target} --timeout-s 120" if channel == "power" else None,
             )
         if ended.code:
             raise PassedOn(
-                f"{target}: the {channel} hook for {action} failed with exit code {ended.code}: {command}"
-                f"{_because(ended)}",
+                f"{target}: the {channel} hook for {action} failed with exit code {ended.code}: "
+                f"{redact(shown + _because(ended))}",
                 ended.code,
             )
         return ended
@@ -124,17 +125,19 @@ class Hooks:
                 self.chronicle.log(f"{self.folder}: {error.strerror}: hooks' shells can't call helpers by name")
         return self.folder
 
-    def turn(self, lab_path: str, target: str, what: str, seconds: float = TIMEOUT_SECONDS) -> _Turn:
-        """The turn of a target's hooks, taken for `what`; to be left by `with`. Raises Busy after `seconds`."""
+    def turn(self, lab_path: str, target: str, what: str, seconds: float = TIMEOUT_SECONDS,
+             note: Callable[[str], None] | None = None) -> _Turn:  # fmt: skip
+        """The turn of a target's hooks, taken for `what`; to be left by `with`. Raises Busy after `seconds`.
+
+        `note` hears what is waited for when that takes long.
+        """
         key = (os.path.realpath(lab_path), target)
         with self._making:
             turn = self._turns.setdefault(key, _Turn(target))
-        turn.take(what, seconds)
+        turn.take(what, seconds, note)
         return turn
 
     def _tell(self, call: Any, target: str, channel: str, action: str, command: str, **fields: Any) -> None:
-        from labd.lab.redact import redact
-
         said = {key: redact(value) if isinstance(value, str) else value for key, value in fields.items()}
         self.chronicle.tell(call.lab_path, target, channel, "hook", action=action, command=redact(command), **said)
 
@@ -148,9 +151,15 @@ class _Turn:
         self.holder = ""
         self.since = 0.0
 
-    def take(self, what: str, seconds: float) -> None:
+    def take(self, what: str, seconds: float, note: Callable[[str], None] | None = None) -> None:
         """Raises Busy, naming what holds it, after `seconds`."""
-        if not self.lock.acquire(timeout=seconds):
+        first = min(seconds, shim.WAIT_SECONDS)
+        taken = self.lock.acquire(timeout=first)
+        if not taken and seconds > first:
+            if note is not None:
+                note(f"{self.target}: waiting for {self.holder}, which is running, up to {seconds:g} s …")
+            taken = self.lock.acquire(timeout=seconds - first)
+        if not taken:
             for_s = time.monotonic() - self.since
             raise Busy(f"{self.target}: {self.holder} has been running for {for_s:.0f} s; nothing was done")
         self.holder, self.since = what, time.monotonic()

@@ -10,8 +10,8 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from labd.errors import Died, LabdError, PassedOn, TimedOut, Unreachable
-from labd.journal_read import Reader
+from labd.errors import Died, LabdError, NotFound, PassedOn, TimedOut, Unreachable
+from labd.journal_read import Event, Reader
 from labd.logboot import BANNERS
 from labd.power import word
 from labd.view import plain
@@ -110,12 +110,12 @@ class Watch:
         """Why the state can't be known, "" where it can."""
         if "state_cmd" in self.supply.table:
             return ""
-        self.sense = self.supply.sense()
-        if self.sense is None:
-            return "it has no state_cmd and no sense line"
         try:
+            self.sense = self.supply.sense()
+            if self.sense is None:
+                return "it has no state_cmd and no sense line"
             self.supply.sensed(self.sense)
-        except Unreachable as error:
+        except (NotFound, Unreachable) as error:
             return error.message
         return ""
 
@@ -139,25 +139,30 @@ class Watch:
     def _asked(self, seen: Seen) -> None:
         """Ask `state_cmd` until it says what the act should have brought about."""
         self._until(ASK_SECONDS, self.supply.state, seen)
-        if seen.error is None and self.action == "cycle":
+        if seen.error is None and self.action == "cycle" and not self._cut(seen):
             seen.unverified.append("that the power was cut in between (state_cmd was asked afterwards only)")
 
     def _sensed(self, seen: Seen, sense: Sense) -> None:
         """Look at the sense line as it is, and at what was recorded of it during the act."""
         self._until(LOOK_SECONDS, lambda: self.supply.sensed(sense), seen)
-        if seen.error is not None or self.action != "cycle":
+        if seen.error is not None or self.action != "cycle" or self._cut(seen):
             return
-        console = next(console for console in self.consoles if console.name == sense.interface)
-        off = _said_off(console, sense)
-        if off is not None:
-            says = f"{sense.signal.upper()} of {sense.interface} said off in between"
-            seen.verified.append({"what": "cut", "by": "sense", "says": says})
-            console.offset = max(console.offset, off)  # what came before is of the boot before
-        elif self.must:
-            seen.error = LabdError(f"{self.target}: the hook ended well, but the power was not cut: "
-                                   f"{sense.signal.upper()} of {sense.interface} never said off")  # fmt: skip
+        never = f"{sense.signal.upper()} of {sense.interface} never said off"
+        if self.must:
+            seen.error = LabdError(f"{self.target}: the hook ended well, but the power was not cut: {never}")
         else:
-            seen.unverified.append(f"that the power was cut in between ({sense.signal.upper()} never said off)")
+            seen.unverified.append(f"that the power was cut in between ({never})")
+
+    def _cut(self, seen: Seen) -> bool:
+        """Whether a console's journal shows that the power was cut since the act began; told in `seen`."""
+        for console in self.consoles:
+            for event in console.reader.events(after=console.event):
+                witness = _off_by(event)
+                if witness:
+                    seen.verified.append({"what": "cut", "by": witness[0], "says": f"{witness[1]} in between"})
+                    console.offset = max(console.offset, event.rx)  # what came before is of the boot before
+                    return True
+        return False
 
     def _until(self, pause: float, ask: Callable[[], State], seen: Seen) -> None:
         """Ask until the state is as it should be, or the time is up; told in `seen`."""
@@ -225,12 +230,13 @@ def patterns_of(expected: Sequence[str]) -> list[str]:
     return patterns
 
 
-def _said_off(console: Console, sense: Sense) -> int | None:
-    """The offset of the console at which its sense line said off since the act began; None: it never did."""
-    for event in console.reader.events(after=console.event):
-        said = event.fields
-        if event.kind == "line" and said.get("line") == sense.signal and said.get("power_on") is False:
-            return event.rx
+def _off_by(event: Event) -> tuple[str, str] | None:
+    """(who, in which words) says by this event that the power is off: a sense line, or a virtual board."""
+    said = event.fields
+    if event.kind == "line" and said.get("power_on") is False:
+        return "sense", f"{str(said.get('line')).upper()} said off"
+    if event.kind == "dut" and said.get("state") == "off":
+        return "board", "the virtual board was off"
     return None
 
 

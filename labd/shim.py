@@ -361,7 +361,7 @@ OUTPUT_BYTES = 1 << 20
 WAIT_SECONDS = 2.0
 
 #: Seconds between asking the processes of a hook to end and ending them.
-GRACE_SECONDS = 1.0
+GRACE_SECONDS = 5.0
 
 
 def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float, stdin: bytes = b"",

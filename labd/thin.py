@@ -30,10 +30,11 @@ FULL = "full"
 #: Seconds to wait for the daemon's first sign of life before saying that it hangs.
 ACK_SECONDS = 10.0
 
-#: What the daemon needs to know of the caller's environment, besides everything that starts with LABD_.
+#: What the daemon needs to know of the caller's environment, besides everything that starts with LABD_; the passwords
+#: are those that helpers in hooks take from there.
 ENV_NAMES = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"PATH", b"TERM", b"NO_COLOR",
              b"CLICOLOR_FORCE", b"LANG", b"LC_ALL", b"LC_CTYPE", b"TZ", b"USER", b"LOGNAME",
-             b"SSH_AUTH_SOCK", b"ANDROID_ADB_SERVER_PORT")  # fmt: skip
+             b"SSH_AUTH_SOCK", b"ANDROID_ADB_SERVER_PORT", b"SHELLYPLUG_PASSWORD", b"AMT_PASSWORD")  # fmt: skip
 
 
 class Unwritable(Exception):

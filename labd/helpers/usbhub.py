@@ -41,7 +41,7 @@ class Hub:
         self.program = program
         self.location = location
         self.timeout_s = timeout_s
-        self.env = dict(env)
+        self.env = {**env, "PATH": f"{env.get('PATH', '')}:/usr/sbin:/sbin"}  # where it is, and most users don't look
 
     def on(self, port: int) -> bool:
         """Whether a port has power, as the hub says: as soon as one half of a USB 3 hub does."""

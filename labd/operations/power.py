@@ -153,7 +153,8 @@ BOOTING = (
 
 VERIFIES = (
     "Exit 0 says that the hook ended well and that nothing that was looked at contradicts it; the answer says what was "
-    "looked at and what was not. "
+    "looked at and what was not. --json: target, action, hook (name, ms, said), verified (what, by, says …), "
+    "unverified, console (interface, since, offset: where to read on). "
 )
 BOOTS = (
     "The state is read back by state_cmd, or from the sense line of a captured console, which also shows whether the "

@@ -114,20 +114,22 @@ def test_a_state_that_is_neither_on_nor_off_is_an_error(bench: Bench, prints: st
 
 def test_a_hook_that_hangs_is_killed_with_its_children(bench: Bench) -> None:
     bench.script("hang", '#!/bin/sh\nsleep 600 & echo $! > "$LABD_FOLDER/child"\necho started\nwait\n')
-    bench.lab(cycle_cmd="./hang", timeout_s="0.5")
+    bench.lab(cycle_cmd="./hang --password=geheim", timeout_s="0.5")
     bench.labd.lab.write_text(bench.labd.lab.read_text().replace('"0.5"', "0.5"))
     done = bench.labd("power-cycle", "pico", check=5)
     assert b"did not end within 0.5 s; it was killed with its children" in done.stderr and b"started" in done.stderr
+    assert b"geheim" not in done.stderr
     child = int((bench.labd.root / "child").read_text())
     until("the end of the hook's child", lambda: not _lives(child))
 
 
 def test_one_hook_at_a_time_runs_for_a_target_and_long_ones_are_told(bench: Bench) -> None:
-    bench.script("slow", '#!/bin/sh\necho begin >> "$LABD_FOLDER/order"\nsleep 2.3\necho end >> "$LABD_FOLDER/order"\n')
+    bench.script("slow", '#!/bin/sh\necho begin >> "$LABD_FOLDER/order"\nsleep 2.6\necho end >> "$LABD_FOLDER/order"\n')
     bench.lab(on_cmd="./slow")
     first = bench.labd.start("power", "on", "pico")
     until("the first hook", lambda: (bench.labd.root / "order").exists())
-    bench.labd("power", "on", "pico")
+    second = bench.labd("power", "on", "pico")
+    assert b"waiting for power on, which is running" in second.stderr
     assert b"the power hook for on is running; it may take 60 s" in first.communicate(timeout=30)[1]
     assert (bench.labd.root / "order").read_text() == "begin\nend\n" * 2
 
@@ -170,6 +172,10 @@ def test_helpers_are_found_by_name_also_by_a_hooks_shell(bench: Bench) -> None:
         assert [on for _, _, on in plug.changes] == [False, True] and found["verified"][0]["power"] == "on"
         plug.output[0] = False
         assert bench.labd.json("power-state")["power"] == "off"
+        plug.password = "geheim"
+        failing = bench.labd("power-state", check=7)
+        assert b"authentication is on" in failing.stderr
+        assert bench.labd.json("power-state", env={"SHELLYPLUG_PASSWORD": "geheim"})["power"] == "off"
     finally:
         plug.close()
 
@@ -290,7 +296,7 @@ def test_a_cycle_that_really_cut_the_power_is_told_from_one_that_did_not(wired: 
     assert [item["what"] for item in found["verified"]] == ["state", "cut"]
     wired.labd("power", "set", "-t", "pico", "--cycle-cmd", "true")
     said = wired.labd.out("power-cycle", "pico")
-    assert "not verified: that the power was cut in between (CTS never said off)" in said
+    assert "not verified: that the power was cut in between (CTS of console never said off)" in said
     done = wired.labd("power-cycle", "pico", "--verify", "state", check=1)
     assert b"the power was not cut: CTS of console never said off" in done.stderr
     assert wired.labd.json("power", "off", "pico")["verified"][0]["by"] == "sense"
