@@ -159,8 +159,10 @@ def set_up(gadget: str, controller: str) -> None:
                 os.symlink(folder, link)
         _write(os.path.join(gadget, "UDC"), controller.encode())
     except OSError as error:
-        raise LabdError(f"the gadget can't be made: {error.filename}: {error.strerror}",
-                        hint="as root, with libcomposite loaded and configfs mounted") from None  # fmt: skip
+        raise LabdError(
+            f"the gadget can't be made: {error.filename}: {error.strerror}",
+            hint="as root, after sudo modprobe libcomposite; sudo mount -t configfs none /sys/kernel/config",
+        ) from None
 
 
 def controllers(folder: str = "/sys/class/udc") -> list[str]:
