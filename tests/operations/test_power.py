@@ -15,6 +15,7 @@ import pytest
 from tests.channels.far import Rfc2217Server, rfc2217
 from tests.conftest import BenchInAFolder, until
 from tests.helpers.fake_shelly import FakeShelly
+from tests.loopback.test_machine import machinefile
 
 SWITCH = """\
 #!/bin/sh
@@ -300,6 +301,35 @@ def test_a_cycle_that_really_cut_the_power_is_told_from_one_that_did_not(wired: 
     done = wired.labd("power-cycle", "pico", "--verify", "state", check=1)
     assert b"the power was not cut: CTS of console never said off" in done.stderr
     assert wired.labd.json("power", "off", "pico")["verified"][0]["by"] == "sense"
+
+
+VIRTUAL = """\
+[targets.pico]
+[[targets.pico.serial]]
+name = "console"
+device = "board:uboot-x86"
+[targets.pico.power]
+cycle_cmd = "qmp cycle --delay-ms 50"
+on_cmd = "qmp on"
+off_cmd = "qmp off"
+state_cmd = "qmp state"
+"""
+
+
+def test_a_virtual_board_is_switched_seen_and_heard_at_the_level_of_simulations(bench: Bench) -> None:
+    if missing := machinefile.find("uboot-x86").missing():
+        pytest.skip(f"a virtual board can't be played: {missing}")
+    bench.labd.lab.write_text(VIRTUAL)
+    bench.labd.env["LABD_POLICY"] = "simulated"
+    bench.labd("serial", "watch", "pico")
+    bench.labd("serial", "expect", "pico", "Hit any key", "--since", "0")
+    found = bench.labd.json("power-cycle", "pico", "--verify", "boot")
+    assert [item["what"] for item in found["verified"]] == ["state", "cut", "boot"] and found["unverified"] == []
+    assert found["verified"][2]["says"].startswith("U-Boot 20")
+    assert bench.labd.json("power", "off", "pico")["verified"][0]["power"] == "off"
+    assert bench.labd.json("power-state", "pico")["power"] == "off"
+    found = bench.labd.json("power", "on", "pico", "--expect", "Hit any key")
+    assert [item["what"] for item in found["verified"]] == ["state", "boot"]
 
 
 def _settle(check: Callable[[], bool]) -> None:
