@@ -19,6 +19,7 @@ from labd.client import Client, Reply
 from labd.errors import LabdError, NotFound, Unreachable, nearest
 from labd.lab_console import Console
 from labd.operations.model import Args
+from labd.remote_route import Place, place_of
 
 if TYPE_CHECKING:
     import types
@@ -148,7 +149,16 @@ class Lab:
         policy.check(op, level, who, need)
 
     def journal_dir(self, target: str, interface: str) -> str:
-        """Where the journal of an interface is: in the daemon's state directory, or ours while none runs."""
+        """Where the journal of an interface is: in the daemon's state directory, or ours while none runs.
+
+        Raises Unreachable for one of another machine: operations read that, there.
+        """
+        place = self._place(target, interface)
+        if place is not None:
+            raise Unreachable(
+                f"{target}.{interface} is wired to host {place.host!r}, and its journal is there; operations read it",
+                hint=f'lab.call("serial.log", target="{target}", interface="{interface}")',
+            )
         state = self._state
         if state is None:
             try:
@@ -158,6 +168,14 @@ class Lab:
                 pass
         env = self.env if state is None else {**self.env, "XDG_STATE_HOME": os.path.dirname(state)}
         return paths.journal_dir(env, self.path, target, interface)
+
+    def is_here(self, target: str, interface: str) -> bool:
+        """Whether an interface is wired to this machine, so that its journal is here."""
+        return self._place(target, interface) is None
+
+    def _place(self, target: str, interface: str) -> Place | None:
+        wanted = Args({"target": target, "interface": interface})
+        return place_of(operation_named("serial.log"), wanted, self.own_call())
 
     @property
     def daemon_runs(self) -> bool:

@@ -40,7 +40,8 @@ class Console:
         self.interface = interface
         self.touched = 0.0  # when it was last used (time.monotonic)
         self._lock = threading.Lock()
-        self.born = self._cursor = self.end
+        self._cursor: int | None = None
+        self.born = self._start() if lab.is_here(target, interface) else 0
         self._bells: set[Bell] = set()
         self._grips: list[Grip] = []
 
@@ -65,6 +66,7 @@ class Console:
 
         Raises Unreachable or Busy (who has it), Refused by the policy. Watching what is watched changes nothing.
         """
+        self._start()
         opened = self._call("serial.watch")
         return self._state_of(opened["interfaces"][0])
 
@@ -111,8 +113,7 @@ class Console:
         pattern.
         """
         first, *others = _patterns(pattern)
-        with self._lock:
-            start = self._cursor if cursor is None else cursor
+        start = self._start() if cursor is None else cursor
         params = {"pattern": first, "any": others, "from_offset": start, "timeout": timeout, **more}
         found = match_of(self._ask("serial.expect", wait_s=_seconds(timeout), **params), self.name)
         with self._lock:
@@ -184,7 +185,19 @@ class Console:
     @property
     def end(self) -> int:
         """The offset behind the newest byte of all that the target ever sent here."""
+        if not self.lab.is_here(self.target, self.interface):
+            return int(self.state().fields["end"])
         return self.reader().end_offset
+
+    def _start(self) -> int:
+        """Where `expect` looks from: a console of another machine is asked for it when that is first needed."""
+        with self._lock:
+            known = self._cursor
+        if known is None:
+            known = self.end
+            with self._lock:
+                self._cursor = known
+        return known
 
     def reader(self) -> Reader:
         """The journal, for what the methods here don't offer. Raises Refused when the policy forbids looking."""

@@ -116,7 +116,7 @@ class _Visit:
         brought = {
             "version": __version__, "origin": origin_of(lab), "name": name_of(self.place.host, self.place.target),
             "lab": text_of(lab, self.place.host, self.place.target), "words": self.call.lab_words(),
-            "files": files, "work": self.shipment.any, "from": own_name(),
+            "files": files, "work": self.shipment.any, "from": own_name(), "face": self.call.face,
         }  # fmt: skip
         body = json.dumps(brought).encode()
         self.socket.sendall(b"S%d\n%s" % (len(body), body))

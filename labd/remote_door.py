@@ -58,7 +58,8 @@ async def welcome(peer: Peer, state: str) -> Visit | None:
 
 class Visit:
     """One call of a visitor. `about` has `origin`, `name` and `lab` (the slice), `words` (what a command must carry to
-    mean that lab there), `from` (the machine), `files` (name and size of each) and `work` (whether files are about).
+    mean that lab there), `from` (the machine), `face` (through which it was asked for), `files` (name and size of each)
+    and `work` (whether files are about).
     """
 
     def __init__(self, peer: Peer, about: dict[str, Any], state: str) -> None:
@@ -116,6 +117,7 @@ class Visit:
         call.env = {**here, **call.env, "LABD_LAB": self.lab}
         call.slice = (self.lab, str(self.about["words"]))
         call.cwd = self.work or os.path.expanduser("~")
+        call.face = str(self.about["face"])
         call.program = f"{self.about['from']}:{call.program}"
 
     async def bring_back(self) -> None:

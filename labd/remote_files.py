@@ -96,7 +96,7 @@ class Shipment:
     def said(self, work: str, lab: str) -> Callable[[bytes], bytes]:
         """What turns words about files there, and about the slice, into words about files here."""
         home = self.call.cwd.rstrip("/") or "/"
-        pairs = [(os.path.join(work, name), word) for word, name in self.words.items()]
+        pairs = [(os.path.join(work, name), path) for name, path in {**self.sent, **self.wanted}.items()]
         pairs += [(work, home), (lab, self.call.lab_path)] if work else [(lab, self.call.lab_path)]
         found = [(there.encode(), _as_said(here, self.call.json)) for there, here in pairs]
 

@@ -1,4 +1,4 @@
-"""The part of a lab that another machine needs: one target's channels that are wired to it, there local.
+"""The part of a lab that another machine needs: one target's channels that are wired to it, and it is that machine.
 
 Pure. The rest of the lab, its hosts and keys and other targets' hooks, stays here.
 """
@@ -29,6 +29,7 @@ def text_of(lab: Lab, host: str, target: str | None) -> str:
     for name in ("policy", "journal"):
         if name in lab.data:
             lines += [*block((name,), lab.data[name], element=False), ""]
+    lines += [*block(("hosts", host), {"ssh": "local"}, element=False), ""]
     for name in [target] if target is not None else list(lab.targets):
         lines += _target(lab, host, name, whole=target is not None)
     return "\n".join(lines)
@@ -57,7 +58,7 @@ def _target(lab: Lab, host: str, target: str, whole: bool) -> list[str]:
         return []
     if "policy" in table:
         lines += [*block(("targets", target, "policy"), table["policy"], element=False), ""]
-    return [*block(("targets", target), {}, element=False), "", *lines]
+    return [*block(("targets", target), {"host": host}, element=False), "", *lines]
 
 
 def _without(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,14 +31,10 @@ def tftp_root(call: Call, args: Args) -> dict[str, Any]:
         raise NotFound(
             f"{target}.netboot has no tftp_root", hint=f"labd {call.lab_words()}netboot set -t {target} --tftp-root DIR"
         )
-    root, host = channel["tftp_root"], lab.host_of(target, channel)
-    if host != "local":
-        call.note(f"on host {host}")
-        return {"target": target, "tftp_root": root, "host": host}
-    root = paths.expand(root, call.env, lab.directory)
+    root = paths.expand(channel["tftp_root"], call.env, lab.directory)
     if not os.path.isdir(root):
         call.note(f"there is no such directory yet; mkdir -p {shlex.quote(root)}")
-    return {"target": target, "tftp_root": root, "host": host}
+    return {"target": target, "tftp_root": root, "host": lab.host_of(target, channel)}
 
 
 def channel_of(call: Call, args: Args) -> tuple[str, dict[str, Any]]:

@@ -24,6 +24,8 @@ ALONE = "captured"
 def show(call: Call, args: Args) -> list[dict[str, Any]]:
     """Each interface as configured, and what the daemon makes of it."""
     from labd import claims
+    from labd.journal_read import Reader
+    from labd.lab.hosts import is_here
 
     lab = call.lab()
     targets = [lab.resolve_target(args.target, call)] if args.target or len(lab.targets) == 1 else list(lab.targets)
@@ -34,10 +36,15 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
     for target in targets:
         live = {line["name"]: line for line in call.bench.status(lab.path, target)} if call.bench is not None else {}
         for line in lab.serial(target):
+            if not is_here(line["host"], lab.hosts.get(line["host"], {})):  # only among all: one target is asked there
+                asks = f"wired to {line['host']}: labd {call.lab_words()}serial show {target} asks there"
+                rows.append({"target": target, **line, "state": asks, "capture": None, "claim": None})
+                continue
             row = {"target": target, **line, "state": "not captured", **live.get(line["name"], {}),
                    **alone.get(call.journal_dir(target, line["name"]), {})}  # fmt: skip
             claim = claims.read(call.env, lab.path, target)
-            rows.append({**row, "capture": completeness(call, target, line["name"]), "claim": claim})
+            end = Reader(call.journal_dir(target, line["name"])).end_offset
+            rows.append({**row, "capture": completeness(call, target, line["name"]), "end": end, "claim": claim})
     if not rows:
         call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
     elif any(row["state"] == ALONE for row in rows):
