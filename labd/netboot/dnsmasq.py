@@ -1,4 +1,4 @@
-"""dnsmasq's command line for a plan, and what its log lines say that its script does not. Pure.
+"""dnsmasq's command line for a plan, its script, and what its log lines say. Starts nothing.
 
 All settings are on the command line: no configuration file of the system is read. dnsmasq 2.82 or newer.
 """
@@ -55,15 +55,15 @@ def script_path(directory: str) -> str:
     return os.path.join(directory, "told")
 
 
-#: What dnsmasq runs for each event: a line into the keeper's FIFO, and gone. `add|old|del MAC IP [NAME]` of a lease,
-#: `tftp SIZE IP PATH` of a file that was sent. What a board calls itself is its own choice, so a word that holds
-#: anything but printable ASCII is left out. `<>`: a FIFO that nobody reads any more must not hold the script up.
+#: What dnsmasq runs for each event of a lease (`add|old|del MAC IP [NAME]`): a line into the keeper's FIFO, and gone.
+#: It is run for a file that was sent too, but up to 0.3 s late and so in the wrong order: the log tells that at once.
+#: What a board calls itself is its own choice, so a word that holds anything but printable ASCII is left out.
+#: `<>`: a FIFO that nobody reads any more must not hold the script up.
 SCRIPT = r"""#!/bin/sh
 LC_ALL=C
 plain() { case $1 in *[!\ -~]*) ;; *) printf '%s' "$1" ;; esac; }
 case $1 in
 add | old | del) line="$1	$2	$3	$(plain "$4")	$(plain "$DNSMASQ_VENDOR_CLASS")	$DNSMASQ_TAGS" ;;
-tftp) line="$1	$2	$3	$(plain "$4")" ;;
 *) exit 0 ;;
 esac
 printf '%s\n' "$line" 1<>FIFO
@@ -129,17 +129,26 @@ def worth_keeping(line: str) -> bool:
     return bool(line) and ("bootfile-name" in line or not _NOISE.search(line))
 
 
+_SENT = re.compile(r"dnsmasq-tftp(?:\[\d+\])?: sent (.+) to ([0-9a-f.:]+)$")
 _NOT_FOUND = re.compile(r"dnsmasq-tftp(?:\[\d+\])?: (?:file|cannot access) (.+?)(?: not found)? for ([0-9a-f.:]+)")
 _FAILED = re.compile(r"dnsmasq-tftp(?:\[\d+\])?: failed sending (.+) to ([0-9a-f.:]+)")
 
 
 def event_in(line: str, root: str) -> dict[str, Any] | None:
-    """What a line of the log says that the script is not told: a file that isn't there, a transfer that broke off."""
-    for kind, pattern in (("missing", _NOT_FOUND), ("failed", _FAILED)):
+    """What a line of the log says of TFTP: a file that was sent and its size, one that isn't there, one that failed."""
+    for kind, pattern in (("transfer", _SENT), ("missing", _NOT_FOUND), ("failed", _FAILED)):
         found = pattern.search(line)
         if found:
-            return {"event": kind, "proto": "tftp", "file": below(found[1], root), "ip": found[2]}
+            event = {"event": kind, "proto": "tftp", "file": below(found[1], root), "ip": found[2]}
+            return event | ({"bytes": _size(found[1])} if kind == "transfer" else {})
     return None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0  # it went meanwhile
 
 
 def below(path: str, root: str) -> str:

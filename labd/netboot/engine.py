@@ -1,7 +1,7 @@
 """dnsmasq as it runs: started, asked whether it answers, listened to, ended. One keeper's; it knows no interface rule.
 
-What it says goes into the log, and what happened into reports: a lease and a finished TFTP transfer by its script,
-which writes a line into our FIFO, and what only its log says by that.
+What it says goes into the log, and what happened into reports: leases by its script, which writes a line into our
+FIFO, and transfers by TFTP by its log.
 """
 
 from __future__ import annotations
@@ -135,15 +135,9 @@ class Engine:
             rest += os.read(fd, 65536)
             *lines, rest = rest.split(b"\n")
             for line in lines:
-                what, *words = line.decode("utf-8", "replace").split("\t")
-                if what == "tftp":
-                    size, ip, path = words[:3]
-                    self.report(report="event", event="transfer", proto="tftp", ip=ip, bytes=int(size),
-                                file=dnsmasq.below(path, self.plan.tftp_root))  # fmt: skip
-                else:
-                    mac, ip, name, vendor, tags = (words + [""] * 5)[:5]
-                    self.report(report="event", event="lease", state=what, mac=mac, ip=ip, name=name, vendor=vendor,
-                                client=dnsmasq.client(tags))  # fmt: skip
+                state, mac, ip, name, vendor, tags = (line.decode("utf-8", "replace").split("\t") + [""] * 6)[:6]
+                self.report(report="event", event="lease", state=state, mac=mac, ip=ip, name=name, vendor=vendor,
+                            client=dnsmasq.client(tags))  # fmt: skip
 
 
 def who_has(kind: str, port: int) -> str:

@@ -75,8 +75,6 @@ class Handler(BaseHTTPRequestHandler):
 
     server: FileServer
     protocol_version = "HTTP/1.1"
-    server_version = "labd"
-    sys_version = ""
     timeout = IDLE_SECONDS
 
     def do_GET(self) -> None:
@@ -150,6 +148,10 @@ class Handler(BaseHTTPRequestHandler):
             "bytes": sent, "of": wanted, "ip": self.client_address[0],
             "ms": round((time.monotonic() - started) * 1000, 1),
         })  # fmt: skip
+
+    def version_string(self) -> str:
+        """The Server header."""
+        return "labd"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
         """Answers are told as data; nothing goes to stderr."""

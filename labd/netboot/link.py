@@ -18,6 +18,8 @@ from labd.errors import Busy, NotFound, Refused, Unreachable, nearest
 from labd.platform import net
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from labd.call import Call
     from labd.platform.net import Link, Net
 
@@ -89,8 +91,10 @@ class Links:
         better = f"labd {self.words}netboot set -t {target} --interface {near[0]}" if near else "labd netboot devices"
         raise NotFound(f"{target}: there is no network interface {name!r} on this machine", near=near, hint=better)
 
-    def guard(self, name: str, target: str, address: ipaddress.IPv4Address, *, gains: bool) -> Link:
-        """The interface, if it may be touched. `gains` says that our address is to be on it.
+    def guard(
+        self, name: str, target: str, address: ipaddress.IPv4Address, *, gains: bool, ours: Sequence[str] = ()
+    ) -> Link:
+        """The interface, if it may be touched. `gains` says that our address is to be on it, `ours` which else may be.
 
         Raises NotFound (unknown), Refused (this machine's way to the world), Busy (used for something else).
         """
@@ -107,9 +111,9 @@ class Links:
         if link.master:
             raise Busy(f"{name} is a port of {link.master}; nothing was done",
                        hint=f"labd {self.words}netboot set -t {target} --interface {link.master}")  # fmt: skip
-        ours = ipaddress.IPv4Network((address, 24), strict=False)
-        strange = [cidr for cidr in link.inet if ipaddress.IPv4Interface(cidr).network.is_link_local is False
-                   and ipaddress.IPv4Interface(cidr).ip != address]  # fmt: skip
+        known = [address, *map(ipaddress.IPv4Address, ours)]
+        strange = [cidr for cidr in link.inet if not ipaddress.IPv4Interface(cidr).ip.is_link_local
+                   and ipaddress.IPv4Interface(cidr).ip not in known]  # fmt: skip
         if strange:
             raise Busy(
                 f"{name} is in use for another network ({', '.join(strange)}); nothing was done",
@@ -117,7 +121,7 @@ class Links:
                 f"--host-ip {strange[0].partition('/')[0]}",
             )
         if gains:
-            self._no_overlap(link, target, ours)
+            self._no_overlap(link, target, ipaddress.IPv4Network((address, 24), strict=False))
         return link
 
     def _no_overlap(self, link: Link, target: str, ours: ipaddress.IPv4Network) -> None:

@@ -6,6 +6,7 @@ event goes to the target's chronicle and, like all that the servers say, to a lo
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import queue
@@ -32,6 +33,9 @@ START_SECONDS, STOP_SECONDS = 25.0, 15.0
 
 #: Bytes of a log; the one before it is kept as `.1`.
 LOG_BYTES = 4 << 20
+
+#: Control characters, which a file name that a board asks for may hold, in a log of lines.
+_PLAIN = dict.fromkeys([*range(32), 127], "?")
 
 #: A file that a board asks for in vain is told once in so many seconds.
 MISSING_SECONDS = 60.0
@@ -96,11 +100,10 @@ class Netboots:
             if running is not None and running.plan == plan:
                 return running.facts(), "unchanged"
             self._not_another(lab_path, target, plan.interface)
+            address = ipaddress.IPv4Address(plan.host_ip)
+            links.guard(plan.interface, target, address, gains=True, ours=[running.plan.host_ip] if running else [])
             if running is not None:
                 self.stop(lab_path, target, who)
-            import ipaddress
-
-            links.guard(plan.interface, target, ipaddress.IPv4Address(plan.host_ip), gains=True)
             served = self._launch(lab_path, target, plan, links, env)
             self.served[os.path.realpath(lab_path), target] = served
             self._tell(served, "started", who=who, interface=plan.interface, address=plan.cidr, root=plan.tftp_root,
@@ -123,6 +126,11 @@ class Netboots:
         """What serves a target just now."""
         served = self.served.get((os.path.realpath(lab_path), target))
         return None if served is None or served.ended is not None else served
+
+    def changed(self, lab_path: str, target: str, plan: Plan) -> bool:
+        """Whether a target is served by another plan than this."""
+        served = self.find(lab_path, target)
+        return served is not None and served.plan != plan
 
     def facts(self, lab_path: str, target: str) -> dict[str, Any] | None:
         """What is known of the last serving of a target: also of one that ended by itself."""
@@ -224,6 +232,7 @@ class Netboots:
                 case _:
                     last = report
         served.process.stdout.close()
+        served.process.wait()
         gone = f"what serves {served.plan.interface} ended unexpectedly{': ' + said if said else ''}"
         if not last and link.asks_password(said):
             last = failure(link.no_root("sudo asks for a password"))
@@ -271,6 +280,6 @@ class Netboots:
             if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES:
                 os.replace(path, path + ".1")
             with open(path, "a", encoding="utf-8") as file:
-                file.write(f"{stamp} {text}\n")
+                file.write(f"{stamp} {text.translate(_PLAIN)}\n")
         except OSError as error:
             self.log(f"netboot of {served.target}: the log can't be written: {error.strerror}")

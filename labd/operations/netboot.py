@@ -78,7 +78,9 @@ def start_text(data: dict[str, Any], call: Call) -> str:
 
 def stop(call: Call, args: Args) -> dict[str, Any]:
     """Stop serving a target; its interface is as it was before."""
-    target = call.lab().resolve_target(args.target, call)
+    target = args.target
+    if target is None or call.bench is None or call.bench.netboots.find(call.lab_path, target) is None:
+        target = call.lab().resolve_target(target, call)  # what is served can be stopped when the lab has it no more
     stopped = call.bench is not None and call.bench.netboots.stop(call.lab_path, target, who_of(call))
     if not stopped:
         call.note(f"{target} was not being served")
@@ -96,7 +98,22 @@ def status(call: Call, args: Args) -> dict[str, Any]:
     facts = call.bench.netboots.facts(call.lab_path, target) if call.bench is not None else None
     if facts is None:
         return {"target": target, "running": False, "interface": channel.get("interface"), "why": None}
+    _note_change(call, target, channel)
     return dict(facts)
+
+
+def _note_change(call: Call, target: str, channel: dict[str, Any]) -> None:
+    """Say so when the lab asks for something else than what is served."""
+    from labd.errors import LabdError
+    from labd.netboot.plan import plan
+
+    try:
+        changed = call.bench.netboots.changed(call.lab_path, target, plan(target, channel, call.env,
+                                              call.lab().directory))  # fmt: skip
+    except LabdError:
+        changed = True  # the lab asks for what can't be served
+    if changed:
+        call.note(f"the lab has changed since; labd netboot start {target} serves what it says now")
 
 
 def status_text(data: dict[str, Any], call: Call) -> str:

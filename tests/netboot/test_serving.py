@@ -84,12 +84,19 @@ def test_addresses_follow_host_ip(net: NetBench) -> None:
     """And what is served follows the lab, when it is started again."""
     assert net.json("netboot", "start", "dut")["done"] == "started"
     assert net.json("netboot", "start", "dut")["done"] == "unchanged"
+    net.write(host_ip="10.77.0.2", interface="lo")
+    net.fails(3, "netboot", "start", "dut")  # what can't be served ends nothing
+    assert net.cable.ask({})[0]["next"] == "10.77.0.1"
     net.write(host_ip="172.20.5.150", boot_file="other.img")
+    assert b"the lab has changed since; labd netboot start dut" in net("netboot", "status", "dut").stderr
     assert net.json("netboot", "start", "dut")["done"] == "restarted"
     (offer,) = net.cable.ask({})
     assert (offer["ip"], offer["next"], offer["file"]) == ("172.20.5.10", "172.20.5.150", "other.img")
     assert "172.20.5.150/24" in net.cable.addresses() and "10.77.0.1/24" not in net.cable.addresses()
     assert len(net.keepers()) == 1
+    net.lab.write_text("[targets.other]\n")
+    assert net.json("netboot", "stop", "dut")["stopped"]  # also when the lab has it no more
+    assert net.servers() == []
 
 
 def test_daemons_lists_what_serves_and_a_restart_serves_again(net: NetBench) -> None:
