@@ -227,7 +227,8 @@ def _given(helper: Helper, stdin: Callable[[], str]) -> str:
 
 def _paced(pace: Pace, args: argparse.Namespace) -> Pace:
     if args.hold_ms is not None:
-        pace = pace._replace(hold=args.hold_ms / 1000, char_hold=args.hold_ms / 1000)
+        hold = args.hold_ms / 1000
+        pace = pace._replace(hold=hold, char_hold=hold, further=hold if pace.further else 0.0)
     if args.gap_ms is not None:
         pace = pace._replace(gap=args.gap_ms / 1000, char_gap=args.gap_ms / 1000)
     return pace

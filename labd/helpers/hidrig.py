@@ -121,12 +121,16 @@ def frame(kind: int, which: int, payload: bytes) -> bytes:
 def _next(data: bytes) -> tuple[int, int, bytes, bytes] | None:
     """(type, b1, payload, what follows) of the first whole frame; bytes that begin none are skipped."""
     at = 0
-    while at < len(data) and data[at] not in (CONTROL, CONSOLE):
+    while at + 1 < len(data) and not _begins(data[at], data[at + 1]):
         at += 1
     if len(data) < at + 3 or len(data) < at + 3 + data[at + 2]:
         return None
     end = at + 3 + data[at + 2]
     return data[at], data[at + 1], data[at + 3 : end], data[end:]
+
+
+def _begins(kind: int, which: int) -> bool:
+    return kind == CONSOLE or (kind == CONTROL and which in (PING, VERSION, POWER))
 
 
 def _power(rig: Rig, said: Sequence[str]) -> str:

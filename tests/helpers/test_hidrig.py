@@ -51,6 +51,13 @@ def test_an_answer_is_found_among_console_bytes_and_noise(rig: FakeRig, home: Pa
     assert run(hidrig.PROGRAM, home, "-d", rig.path, "version") == (0, "1 hidrig moveabs power\n", "")
 
 
+def test_bytes_that_only_look_like_a_frame_are_skipped() -> None:
+    whole = hidrig.frame(2, 1, b"ok")
+    assert hidrig._next(b"\x02\xc8\xff\x00" + whole + b"\x02") == (2, 1, b"ok", b"\x02")
+    assert hidrig._next(whole[:-1]) is None and hidrig._next(b"\x02") is None and hidrig._next(b"") is None
+    assert hidrig._next(hidrig.frame(3, 0, b"\x02\x01\x00") + whole)[3] == whole
+
+
 def test_a_refusal_of_the_rig_is_told(rig: FakeRig, home: Path) -> None:
     rig.refusal = "ERR no relay"
     code, out, err = run(hidrig.PROGRAM, home, "-d", rig.path, "power", "on")

@@ -42,7 +42,7 @@ def test_what_is_typed_at_the_keyboard_is_answered_on_the_console(vm: UbootVm) -
 def test_every_printable_character_arrives_as_itself(vm: UbootVm) -> None:
     text = "".join(sorted(set(string.printable) - set(string.whitespace))) + " x"
     at = len(vm.console())
-    assert told(vm, "type", text) == (0, "", "")
+    assert told(vm, "--hold-ms", "8", "--gap-ms", "8", "type", text) == (0, "", "")
     assert text in vm.wait(" x", at)
     assert told(vm, "key", "ctrl-c") == (0, "", "")
     vm.wait("=> ", at)

@@ -61,4 +61,4 @@ def test_a_board_that_is_off_takes_no_keys(pc: BenchInAFolder) -> None:
 
 
 def test_a_simulation_needs_only_the_level_for_simulations(pc: BenchInAFolder) -> None:
-    pc("hid", "send", "releaseall", env={"LABD_POLICY": "simulated"})
+    pc("hid", "send", "key", "esc", env={"LABD_POLICY": "simulated"})
