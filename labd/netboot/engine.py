@@ -50,10 +50,9 @@ class Engine:
 
     def prepare(self) -> None:
         """End the dnsmasq that a killed keeper of this directory left; make the script and its FIFO."""
-        left = with_argument("dnsmasq", f"--dhcp-leasefile={dnsmasq.leases_path(self.directory)}", _ps)
+        left = end_left(self.directory)
         if left:
-            self.report.log(f"ending the dnsmasq that a killed one left: pid {', '.join(map(str, left))}")
-            end_processes(left)
+            self.report.log(f"ended the dnsmasq that a killed one left: pid {', '.join(map(str, left))}")
         self.sweep()
         fifo, script = os.path.join(self.directory, "events"), dnsmasq.script_path(self.directory)
         os.mkfifo(fifo, 0o600)
@@ -143,6 +142,13 @@ class Engine:
 def who_has(kind: str, port: int) -> str:
     """A hint for whoever wants a port that is taken."""
     return f"sudo lsof -nP -i{kind.upper()}:{port}  # names the program to stop"
+
+
+def end_left(directory: str) -> list[int]:
+    """End what runs of the dnsmasq of a keeper that was killed; the processes, which may have been none."""
+    found = with_argument("dnsmasq", f"--dhcp-leasefile={dnsmasq.leases_path(directory)}", _ps)
+    end_processes(found)
+    return found
 
 
 def _ps() -> bytes:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from labd import paths, shim
 from labd.errors import Busy, LabdError, Unreachable
 from labd.netboot import link
+from labd.netboot.engine import end_left
 from labd.netboot.orders import Orders, failure, raised
 from labd.platform import net
 
@@ -236,6 +237,8 @@ class Netboots:
         gone = f"what serves {served.plan.interface} ended unexpectedly{': ' + said if said else ''}"
         if not last and link.asks_password(said):
             last = failure(link.no_root("sudo asks for a password"))
+        if not last:  # it was killed, and its dnsmasq runs as this user
+            end_left(served.directory)
         self._ended(served, last or {"report": "failed", "type": "Unreachable", "message": gone})
 
     def _ended(self, served: Served, last: dict[str, Any]) -> None:
