@@ -5,7 +5,7 @@ Light: OpenCV is in the capture process alone.
 
 from __future__ import annotations
 
-from labd.errors import Usage
+from labd.errors import NotFound, Usage
 from labd.operations.consoles import who_of
 from labd.operations.model import TARGET, Answer, Operation, Param
 
@@ -46,7 +46,11 @@ def seen(call: Call, args: Args, what: str, **more: Any) -> tuple[str, dict[str,
         call.flush()
     request = {"do": what, "newer_ns": began_ns, "stable": bool(args.stable), "still_ms": args.still,
                "changed_since": args.changed_since, "region": args.region, **more}  # fmt: skip
-    answer, body = call.hop(call.bench.screens.ask, lab, target, request, args.timeout / 1000)
+    try:
+        answer, body = call.hop(call.bench.screens.ask, lab, target, request, args.timeout / 1000)
+    except NotFound as error:
+        error.hint = error.hint or f"labd video shot {target} -o now.png"
+        raise
     return target, answer, body
 
 

@@ -53,19 +53,25 @@ def _path(path: str, listed: list[dict[str, Any]]) -> Found:
     if not os.path.exists(real):
         known = [name for row in listed for name in (row.get("id"), row["device"]) if name]
         raise NotFound(f"there is no {path}", near=nearest(path, known), hint="labd video devices")
-    names = [row["name"] for row in listed if os.path.realpath(row["device"]) == real]
+    names = [str(row["name"]) for row in listed if os.path.realpath(row["device"]) == real]
     return Found("camera", real, names[0] if names else "")
 
 
 def _one(device: str, rows: list[dict[str, Any]], listed: list[dict[str, Any]]) -> Found:
     if len(rows) == 1:
-        return Found("camera", str(rows[0]["device"]), str(rows[0]["name"]))
+        return _camera(rows[0])
     names = [str(row["name"]) for row in listed]
     if rows:
         several = ", ".join(f"{row['index']} {row['name']} ({row.get('id') or row['device']})" for row in rows)
         raise NotFound(f"{device!r} means {len(rows)} capture devices: {several}", hint="labd video devices")
     there = f"; there are {', '.join(names)}" if names else "; this machine has none"
     raise NotFound(f"no capture device {device!r}{there}", near=nearest(device, names), hint="labd video devices")
+
+
+def _camera(row: dict[str, Any]) -> Found:
+    """By its node, or where devices have none (macOS) by its index."""
+    node = str(row["device"])
+    return Found("camera", node if node.startswith("/") else str(row["index"]), str(row["name"]))
 
 
 def _base(path: str | None) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from labd.lab.redact import redact
 from labd.video.link import Link
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Screen:
         self.lab_path = lab_path
         self.target = target
         self.device = device
+        self.shown = redact(device)
+        """The device without the password that its URL may hold."""
         self.opened = opened
         self.level = level
         self.since = time.time()
@@ -50,7 +53,7 @@ class Screen:
 
     def status(self) -> dict[str, Any]:
         """Plain data: what is captured and what is seen. Thread-safe."""
-        return {"target": self.target, "lab": self.lab_path, "device": self.device, "pid": self.link.pid,
+        return {"target": self.target, "lab": self.lab_path, "device": self.shown, "pid": self.link.pid,
                 "restarts": self.link.restarts, "since": self.since, **self.sight}  # fmt: skip
 
     def _hear(self, kind: str, facts: dict[str, Any]) -> None:
@@ -84,7 +87,7 @@ class Screen:
     def _back(self, facts: dict[str, Any]) -> None:
         mode = _mode(facts)
         if not self._told:
-            self._tell("opened", device=self.device, mode=mode, hash=facts["hash"])
+            self._tell("opened", device=self.shown, mode=mode, hash=facts["hash"])
         elif self._told["signal"] == "lost":
             self._tell("back", after_s=round(time.monotonic() - self._lost_at, 1), mode=mode, hash=facts["hash"])
         self._told = {"signal": "ok", "mode": mode}

@@ -14,6 +14,7 @@ import trio
 
 from labd import paths
 from labd.errors import LabdError, Unreachable
+from labd.lab.redact import redact
 from labd.policy import SIMULATED, in_force, permits
 from labd.video import kept
 from labd.video.link import ERRORS
@@ -56,7 +57,7 @@ class Screens:
         async with self._turn(key):
             screen = self._screens.get(key)
             if screen is not None and (restart or screen.device != device):
-                await self._stop(screen, "restarted" if restart else f"it is to be {device}")
+                await self._stop(screen, "restarted" if restart else f"it is to be {redact(device)}")
                 screen = None
             if screen is None:
                 screen = await self._start(key, device, level)
@@ -234,10 +235,10 @@ class Screens:
             if not permits(level, "simulated" if device.startswith(SIMULATED) else "bench"):
                 self._bench.log(f"{screen.lab_path}: {target}'s screen is not taken up at policy level {level}")
                 return
-            await self._stop(screen, f"the lab says {device} now")
+            await self._stop(screen, f"the lab says {redact(device)} now")
             try:
-                await self._start((screen.lab_path, target), device, screen.level)
-                self.tell(screen.lab_path, target, "watch", device=device, who="an edit of the lab")
+                screen = await self._start((screen.lab_path, target), device, screen.level)
+                self.tell(screen.lab_path, target, "watch", device=screen.shown, who="an edit of the lab")
             except LabdError as error:
                 self._bench.log(f"{screen.lab_path}: {target}'s screen: {error.message}")
 
