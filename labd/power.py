@@ -27,9 +27,10 @@ HOOKS = {"on": "on_cmd", "off": "off_cmd", "cycle": "cycle_cmd"}
 OFF_SECONDS = 3
 
 #: A cycle of off_cmd and on_cmd as one process, which goes on without us: the power comes back, with three tries, also
-#: when switching off failed, when its time is up, and when the daemon is killed meanwhile.
-_CYCLE = """off() {{ {off}; }}
-on() {{ {on}; }}
+#: when switching off failed, when its time is up (a shell that waits hears of that, one that runs a command does not),
+#: and when the daemon is killed meanwhile.
+CYCLE = """off() {{ {off} & wait $!; }}
+on() {{ {on} & wait $!; }}
 trap 'on; exit 143' TERM
 off; code=$?
 sleep {seconds}
@@ -121,7 +122,7 @@ class Supply:
         if len(hook.commands) == 1:
             return self._run(action, hook.command, limit)
         off, on = (self.call.bench.hooks.shell_words(self.call, self.target, part) for part in hook.commands)
-        script = _CYCLE.format(off=off, on=on, seconds=OFF_SECONDS)
+        script = CYCLE.format(off=off, on=on, seconds=OFF_SECONDS)
         return self._run(action, hook.command, 2 * limit + OFF_SECONDS, script)
 
     def sense(self) -> Sense | None:

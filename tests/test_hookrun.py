@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from labd import helpers
+from labd import helpers, shim
 from labd.errors import LabdError
 from labd.hookrun import argv_of
+from labd.power import CYCLE
 
 ENV = {"HOME": "/home/me", "PATH": "/usr/bin:/bin"}
 PLUG = helpers.command("shellyplug")
@@ -48,3 +49,23 @@ def test_helpers_are_programs_in_a_folder_and_stay_untouched_when_right(tmp_path
     done = subprocess.run(["sh", "-c", "pdu --help | head -1"], capture_output=True, text=True,
                           env={"PATH": f"{folder}:/usr/bin:/bin"})  # fmt: skip
     assert done.stdout.startswith("usage: pdu")
+
+
+def test_a_cycle_whose_off_hangs_and_hears_nothing_still_ends_with_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "GRACE_SECONDS", 0.5)
+    script = CYCLE.format(
+        off="sh -c 'trap \"\" TERM; echo off > power; sleep 600'", on="sh -c 'echo on > power'", seconds=0
+    )
+    ended = shim.run_hook(["sh", "-c", script], cwd=str(tmp_path), env=dict(os.environ), timeout_s=0.5)
+    assert ended.code is None and (tmp_path / "power").read_text() == "on\n"
+
+
+def test_a_cycle_tries_three_times_to_switch_on(tmp_path: Path) -> None:
+    on = "sh -c 'echo x >> tries; test $(wc -l < tries) -ge 2'"
+    script = CYCLE.format(off="true", on=on, seconds=0)
+    ended = shim.run_hook(["sh", "-c", script], cwd=str(tmp_path), env=dict(os.environ), timeout_s=20)
+    assert (ended.code, (tmp_path / "tries").read_text()) == (0, "x\nx\n")
+    script = CYCLE.format(off="sh -c 'exit 3'", on="sh -c 'exit 7'", seconds=0)
+    assert shim.run_hook(["sh", "-c", script], cwd=str(tmp_path), env=dict(os.environ), timeout_s=20).code == 7

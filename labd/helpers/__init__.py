@@ -79,10 +79,15 @@ def place(folder: str) -> None:
         except OSError:
             pass
         fresh = f"{path}.{os.getpid()}"
-        with open(fresh, "w", encoding="utf-8") as file:
-            file.write(script)
-        os.chmod(fresh, 0o700)
-        os.replace(fresh, path)
+        try:
+            with open(fresh, "w", encoding="utf-8") as file:
+                file.write(script)
+            os.chmod(fresh, 0o700)
+            os.replace(fresh, path)
+        except OSError:
+            if os.path.exists(fresh):
+                os.unlink(fresh)
+            raise
 
 
 def command(name: str) -> list[str]:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A program that speaks as uhubctl 2.5.0 does, of one USB 3 hub (two halves) whose state is in a file beside it.
 
-FAULT in the environment: `stuck` takes commands and does nothing, `fail-on` fails at switching on while the file
-`refuse` holds a number above 0, `permission` and `none` say what uhubctl says then, `slow` sleeps.
+FAULT in the environment: `stuck` takes commands and does nothing, `permission` and `none` say what uhubctl says then,
+`slow` sleeps. While the file `refuse` holds a number above 0, switching on fails.
 """
 
 import json
