@@ -15,6 +15,8 @@ cmd = "qmp"
 [targets.pc.power]
 off_cmd = "qmp off"
 cycle_cmd = "qmp cycle"
+[targets.pc.video]
+device = "board:uboot-x86"
 [[targets.pc.serial]]
 name = "console"
 device = "board:uboot-x86"
@@ -51,6 +53,23 @@ def test_a_key_held_by_a_kept_helper_is_held_over_sends_and_power_hooks(pc: Benc
     pc("hid", "send", "type", "x")
     pc("serial", "expect", "pc", "VERSIONx", "--literal", "--since", "0")
     pc("hid", "send", "key", "ctrl-c")
+
+
+def test_the_guides_loop_look_act_settle_verify(pc: BenchInAFolder) -> None:
+    console = ("--region", "0,0,800,768")  # without the logo at the right
+    pc("video", "watch", "pc")
+    before = pc.json("video", "read", "pc", "--stable", *console, "--timeout", "20000")
+    assert before["engine"] == "console" and before["text"].rstrip().endswith("=>")
+    pc("hid", "send", "-t", "pc", "type", "echo seen=$?")
+    shot = ("video", "shot", "pc", "-o", "after.png", "--timeout", "20000")
+    after = pc.json(*shot, "--changed-since", before["hash"], "--stable")
+    assert after["hash"] != before["hash"] and (pc.root / "after.png").read_bytes()[:4] == b"\x89PNG"
+    pc("hid", "send", "-t", "pc", "key", "enter")
+    pc("video", "wait", "pc", "seen=0", *console)
+    news = [line[1:].strip() for line in pc.out("video", "text", "pc", "--diff", "--since", before["hash"], *console)
+            .splitlines() if line.startswith("+")]  # fmt: skip
+    assert any(line.startswith("seen=0") for line in news), news
+    pc("video", "stop", "pc")
 
 
 def test_a_board_that_is_off_takes_no_keys(pc: BenchInAFolder) -> None:
