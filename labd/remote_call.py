@@ -46,10 +46,8 @@ def run(op: Operation, args: Args, call: Call, place: Place) -> int:
     if op.path[0] == "daemons":
         return _without_daemon(op, args, call, link)
     shipment = Shipment(op, args, call)
-    with _Visit(link, call, place, shipment) as visit:
-        if op.where == "client":
-            return _on_terminal(call, link, visit.lab)
-        return visit.run(op, args)
+    with _Visit(link, op, args, call, place, shipment) as visit:
+        return _on_terminal(call, link, visit.lab) if op.where == "client" else visit.run()
 
 
 def env_there(call: Call) -> dict[str, str]:
@@ -59,10 +57,17 @@ def env_there(call: Call) -> dict[str, str]:
 
 
 class _Visit:
-    """`with _Visit(…) as visit`: a connection to the far daemon that has taken up the lab and the files."""
+    """`with _Visit(…) as visit`: a connection to the far daemon that has taken up the lab and the files.
 
-    def __init__(self, link: Link, call: Call, place: Place, shipment: Shipment) -> None:
+    What only looks is asked for with the same words, which saves a way there and back: where nobody answers it can be
+    asked again. What acts is asked for once somebody has answered, so that it is never asked for twice.
+    """
+
+    def __init__(self, link: Link, op: Operation, args: Args, call: Call, place: Place, shipment: Shipment) -> None:
         self.link = link
+        self.op = op
+        self.args = args
+        self.at_once = op.effect_of(args) == "observe" and op.where != "client" and not shipment.any
         self.call = call
         self.place = place
         self.shipment = shipment
@@ -119,7 +124,7 @@ class _Visit:
             "files": files, "work": self.shipment.any, "from": own_name(), "face": self.call.face,
         }  # fmt: skip
         body = json.dumps(brought).encode()
-        self.socket.sendall(b"S%d\n%s" % (len(body), body))
+        self.socket.sendall(b"S%d\n%s" % (len(body), body) + (self._request() if self.at_once else b""))
         for piece in self.shipment.pieces({file["name"]: file["size"] for file in files}):
             self.socket.sendall(piece)
 
@@ -134,34 +139,35 @@ class _Visit:
             raise PassedOn(f"labd on host {self.place.host!r}: {said['message']}", said["exit"], hint=said["hint"])
         self.lab, self.work = said["lab"], said["work"]
 
-    def run(self, op: Operation, args: Args) -> int:
+    def run(self) -> int:
         """Ask for the call and copy what comes back; returns its exit code."""
         assert self.socket is not None
         self.call.check_cancelled()
         try:
-            self.socket.sendall(self._request(op, args))
+            if not self.at_once:
+                self.socket.sendall(self._request())
             return self._copy()
         except (ConnectionError, EOFError):
-            raise self._lost(op, args) from None
+            raise self._lost() from None
 
-    def _request(self, op: Operation, args: Args) -> bytes:
+    def _request(self) -> bytes:
         """The thin client's request; an empty directory means that there the daemon says where it works."""
         call = self.call
         ttys = "".join("1" if tty else "0" for tty in (call.stdin_tty, call.stdout_tty, call.stderr_tty))
         head = ["2", __version__, "", ttys, str(call.columns), call.program, str(call.caller.get("ppid") or 0)]
         env = [f"{name}={value}" for name, value in env_there(call).items()]
-        fields = [*head, *env, "", *self._argv(op, args)]
+        fields = [*head, *env, "", *self._argv()]
         body = b"\0".join([field.encode("utf-8", "surrogateescape") for field in fields])
         return b"X%d\n%s" % (len(body), body)
 
-    def _argv(self, op: Operation, args: Args) -> list[str]:
+    def _argv(self) -> list[str]:
         """The caller's words; anew from the values where a file or the host has another name there."""
         if not self.shipment.words and self.place.target is not None:
             return self.call.argv
         values = self.shipment.there(self.work)
         if self.place.target is None:
             values.pop("host", None)
-        return [*_globals(self.call), *words_of(op, values)]
+        return [*_globals(self.call), *words_of(self.op, values)]
 
     def _copy(self) -> int:
         said = self.shipment.said(self.work, self.lab)
@@ -197,13 +203,13 @@ class _Visit:
             self.socket.sendall(b"d%d\n%s" % (len(data), data))
         self.socket.sendall(b"d0\n")
 
-    def _lost(self, op: Operation, args: Args) -> Unreachable:
+    def _lost(self) -> Unreachable:
         """The link broke while the call ran there: for what only looks that is all, the rest may have been done."""
         host, target = self.place.host, self.place.target
-        if op.effect_of(args) == "observe":
+        if self.op.effect_of(self.args) == "observe":
             return Unreachable(f"the link to host {host!r} was lost before the answer was complete",
                                hint="the same command again connects anew")  # fmt: skip
-        look = f"labd serial log {target} --events" if op.channel == "serial" else f"labd doctor --host {host}"
+        look = f"labd serial log {target} --events" if self.op.channel == "serial" else f"labd doctor --host {host}"
         return Unreachable(
             f"the link to host {host!r} was lost before labd there had answered: it may have been done, or in part",
             hint=f"look before you do it again: {look}",

@@ -43,7 +43,8 @@ async def welcome(peer: Peer, state: str) -> Visit | None:
         return None
     visit = Visit(peer, about, state)
     try:
-        await trio.to_thread.run_sync(visit.take_lab)
+        if not visit.has_lab():
+            await trio.to_thread.run_sync(visit.take_lab)
         await visit.take_files()
     except (LabdError, OSError) as error:
         await visit.close()
@@ -67,6 +68,7 @@ class Visit:
         self.about = about
         self.root = os.path.join(state, "remote")
         self.lab = os.path.join(self.root, _part(about["origin"]), _part(about["name"]))
+        self.text = str(about["lab"]).encode()
         self.work = ""
         self.given: set[str] = set()
 
@@ -76,21 +78,22 @@ class Visit:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(shutil.rmtree, self.work, True)
 
-    def take_lab(self) -> None:
-        """Write the slice where it always is, if it is not the same, whole and for this user alone."""
-        text = str(self.about["lab"]).encode()
+    def has_lab(self) -> bool:
+        """Whether the slice that was brought is there already, as it nearly always is."""
         try:
             with open(self.lab, "rb") as file:
-                if file.read() == text:
-                    return
+                return file.read() == self.text
         except FileNotFoundError:
-            pass
+            return False
+
+    def take_lab(self) -> None:
+        """Write the slice where it always is, whole and for this user alone."""
         os.makedirs(os.path.dirname(self.lab), mode=0o700, exist_ok=True)
         fresh = f"{self.lab}.{os.getpid()}.{_next()}"
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(fd, "wb") as out:
-                out.write(text)
+                out.write(self.text)
             os.replace(fresh, self.lab)
         except BaseException:
             os.unlink(fresh)

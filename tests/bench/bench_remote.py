@@ -1,7 +1,7 @@
-"""A call on another machine beside `ssh host true`, over one warm control connection, interleaved; a real sshd here.
+"""A call on another machine beside `ssh host true`, over one warm control connection, interleaved; a real sshd.
 
-Target: `labd daemons`-less no-op (`serial show` of a console there) at most 1.2× `ssh host true`. The rows with a shell
-in them show what the same questions cost by hand.
+Target: a no-op there (`serial show` of a console) at most 1.2× `ssh host true`. The far shell reads no start-up files.
+The last row is the same question asked by hand, labd run there by ssh.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def main() -> None:
         far.near("serial", "watch", "dut")
         until("the login prompt", lambda: "login:" in far.near.out("serial", "log", "dut"))
         (control,) = [path for path in (far.near.runtime / "labd" / "ssh").iterdir() if not path.suffix]
-        ssh = ["/usr/bin/env", "ssh", "-F", str(far.root / "ssh.conf"), "-o", f"ControlPath={control}", far.ssh]
+        ssh = ["ssh", "-F", str(far.root / "ssh.conf"), "-o", f"ControlPath={control}", far.ssh]
         cases = {
-            "ssh host true": [*ssh[1:], "true"],
-            "serial show there": [LABD, "serial", "show", "dut"],
-            "serial log there": [LABD, "serial", "log", "dut", "--tail", "20"],
-            "serial send there": [LABD, "serial", "send", "dut", " ", "--no-newline"],
-            "ssh host labd serial show": [*ssh[1:], f"{far.command} daemons"],
+            "ssh host true": [*ssh, "true"],
+            "serial show, there": [LABD, "serial", "show", "dut"],
+            "serial log, there": [LABD, "serial", "log", "dut", "--tail", "20"],
+            "serial send, there": [LABD, "serial", "send", "dut", " ", "--no-newline"],
+            "ssh host labd daemons": [*ssh, f"{far.command} daemons"],
         }
         times: dict[str, list[float]] = {name: [] for name in cases}
         env = {**far.near.env, "PATH": far.near.env["PATH"].partition(":")[2]}  # ssh itself, not the tests' wrapper

@@ -74,7 +74,7 @@ class Far:
             KbdInteractiveAuthentication no
             PermitRootLogin yes
             MaxSessions 50
-            SetEnv {env}
+            SetEnv {env} SHLVL=1
             """)
         )
         (self.root / "ssh.conf").write_text(
