@@ -9,12 +9,16 @@ from __future__ import annotations
 import hmac
 import html
 import http.server
+import textwrap
 import threading
 import time
 from typing import Any
 
+import cv2
+import numpy as np
+
 from labd.video.eye import Eye
-from labd.video.frame import jpeg
+from labd.video.frame import Frame, Picture, jpeg
 
 #: Frames a second that a browser gets at most; while nothing changes, one every KEEP_S seconds.
 RATE, KEEP_S = 12.0, 1.0
@@ -118,6 +122,18 @@ class Preview:
         else:
             self._answer(request, 200, "image/jpeg", jpeg(frame.picture))
 
+    def _picture(self, frame: Frame | None) -> Picture:
+        """The frame's, or what there is to say where it is none of the screen's."""
+        state = self._eye.state() if frame is None else frame.facts()
+        if frame is not None and state["signal"] == "ok":
+            return frame.picture
+        card = np.full((360, 640, 3), 40, np.uint8)
+        for row, line in enumerate(["no picture", *textwrap.wrap(state["why"] or state["signal"], 60)]):
+            cv2.putText(
+                card, line, (20, 60 + 28 * row), cv2.FONT_HERSHEY_SIMPLEX, 0.55, (200, 200, 200), 1, cv2.LINE_AA
+            )
+        return card
+
     def _live(self, request: http.server.BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         for name, value in {**_HEADERS, "Content-Type": "multipart/x-mixed-replace; boundary=frame"}.items():
@@ -126,14 +142,12 @@ class Preview:
         after, sent, sent_at = 0, "", 0.0
         while True:
             frame = self._eye.next_frame(after, time.monotonic() + KEEP_S, lambda: False)
-            if frame is None:
-                continue
-            after = frame.mono_ns
-            if frame.hash == sent and time.monotonic() - sent_at < KEEP_S:
+            after = after if frame is None else frame.mono_ns
+            if frame is not None and frame.hash == sent and time.monotonic() - sent_at < KEEP_S:
                 time.sleep(1 / RATE)
                 continue
-            data = jpeg(frame.picture)
+            data = jpeg(self._picture(frame))
             head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(data)}\r\n\r\n"
             request.wfile.write(head.encode() + data + b"\r\n")
-            sent, sent_at = frame.hash, time.monotonic()
+            sent, sent_at = "" if frame is None else frame.hash, time.monotonic()
             time.sleep(1 / RATE)

@@ -19,10 +19,8 @@ MODELS = {
     "exact": None,
     "720p": ((1280, 720), 0.0, 3.0, 80, 1.0),
     "1080p, blurred, noisy": ((1920, 1080), 1.0, 6.0, 60, 1.0),
-    "640x360": ((640, 360), 0.0, 3.0, 80, 1.0),
     "little contrast": ((1280, 720), 0.0, 6.0, 50, 0.4),
-    "very noisy": ((1280, 720), 0.0, 12.0, 60, 1.0),
-    "blocky": ((1280, 720), 0.0, 3.0, 20, 1.0),
+    "blocky": ((960, 540), 0.0, 3.0, 20, 1.0),
 }
 #: Few: what counts is how long something lasts.
 FPS = 10
@@ -79,11 +77,21 @@ class Seen:
         return sum(self.frame(picture) for _ in range(frames))
 
 
+@functools.cache
+def prompt(model: str) -> list[Grey]:
+    """A second of frames with the prompt's page."""
+    seen, picture = Seen(model), console(*PROMPT)
+    return [seen.through(picture) for _ in range(FPS)]
+
+
 @pytest.fixture(params=MODELS)
 def seen(request: pytest.FixtureRequest) -> Iterator[Seen]:
     """A detector that has looked at the prompt's page for a second."""
     made = Seen(request.param)
-    made.changes(console(*PROMPT), 10)
+    made.detector = Detector(prompt(request.param)[0])
+    for levels in prompt(request.param)[1:]:
+        made.time += 1 / FPS
+        assert not made.detector.changed(levels, made.time)
     yield made
 
 
@@ -108,7 +116,7 @@ def test_sees_an_answer_that_was_swapped(seen: Seen) -> None:
 
 
 def test_noise_is_no_change(seen: Seen) -> None:
-    assert seen.changes(console(*PROMPT), 30) == 0
+    assert seen.changes(console(*PROMPT), 15) == 0
 
 
 @pytest.mark.parametrize("half_period", [2, 5])

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.conftest import BenchInAFolder, a_bench
-from tests.video.camera import console
+from tests.conftest import BenchInAFolder, a_bench, until
+from tests.video.camera import Picture, console
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,15 @@ def get(url: str, path: str = "", **headers: str) -> tuple[int, http.client.HTTP
     return answer.status, answer
 
 
+def next_picture(live: http.client.HTTPResponse) -> Picture:
+    """The next one of a stream."""
+    while not (line := live.readline()).lower().startswith(b"content-length"):
+        pass
+    live.readline()
+    data = live.read(int(line.split(b":")[1]))
+    return np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR), np.uint8)
+
+
 def test_the_page_shows_live_pictures_of_the_screen(bench: BenchInAFolder) -> None:
     url = bench.out("video", "preview", "pico").strip()
     assert url.startswith("http://127.0.0.1:") and bench.out("video", "preview", "pico").strip() == url
@@ -41,13 +50,18 @@ def test_the_page_shows_live_pictures_of_the_screen(bench: BenchInAFolder) -> No
     assert status == 200 and b'src="live.mjpg"' in page.read()
     status, live = get(url, "live.mjpg")
     assert status == 200 and live.headers["Content-Type"].startswith("multipart/x-mixed-replace")
-    while not (line := live.readline()).lower().startswith(b"content-length"):
-        pass
-    live.readline()
-    picture = cv2.imdecode(np.frombuffer(live.read(int(line.split(b":")[1])), np.uint8), cv2.IMREAD_COLOR)
+    picture = next_picture(live)
     assert np.abs(picture.astype(int) - console("debian login: ")).mean() < 3
     status, one = get(url, "now.jpg")
     assert status == 200 and one.read().startswith(b"\xff\xd8")
+    screen = bench.root / "screen.png"
+    screen.rename(bench.root / "away.png")
+    try:
+        until("a card in place of a picture", lambda: next_picture(live).shape == (360, 640, 3))
+        assert get(url, "now.jpg")[0] == 503
+    finally:
+        (bench.root / "away.png").rename(screen)
+    until("the screen again", lambda: next_picture(live).shape == (400, 720, 3))
 
 
 def test_nothing_is_shown_to_another_page_or_name_or_without_the_secret(bench: BenchInAFolder) -> None:
