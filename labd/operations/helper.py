@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 HOOKS = (
     "a helper's name is the program: "
-    'labd power set -t TARGET --cycle-cmd "shellyplug -d 192.0.2.41 cycle". Bundled helpers are found before PATH, also within sh -c and behind sudo.'
+    'labd power set -t TARGET --cycle-cmd "shellyplug -d 192.0.2.41 cycle". Bundled helpers are '
+    "found before PATH, also within sh -c and behind sudo."
 )
 
 

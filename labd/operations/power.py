@@ -145,8 +145,8 @@ WITHIN = Param("within", "how long each thing may take to be seen; default: 10 s
                kind="float", flags=("--within",), unit="s", minimum=0.1, maximum=86400)  # fmt: skip
 BOOTING = (
     _verify("state", "boot", "none"),
-    Param("expect", "a pattern that the console has to say since the act began; one of several will do", flags=("--expect",),
-          repeat=True, metavar="REGEX"),
+    Param("expect", "a pattern that the console has to say since the act began; one of several will do",
+          flags=("--expect",), repeat=True, metavar="REGEX"),
     WITHIN,
     INTERFACE,
 )  # fmt: skip
