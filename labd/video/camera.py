@@ -31,9 +31,10 @@ class Camera(Captured):
             self._fd = -1
         else:
             self._fd = _opened(path)
-            limit = [cv2.CAP_PROP_READ_TIMEOUT_MSEC, READ_MS]
+            # This backend takes its limit from here alone: as a parameter of the opening, it refuses the device for it.
+            os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(READ_MS // 1000))
             try:
-                super().__init__(cv2.VideoCapture(path, cv2.CAP_V4L2, limit), path)
+                super().__init__(cv2.VideoCapture(path, cv2.CAP_V4L2), path)
             except Lost:
                 os.close(self._fd)
                 raise Lost(f"{path} can't be captured from: it is in use, or is no capture device") from None
