@@ -112,9 +112,10 @@ def read(frame: Array, font: Font, grid: Grid, blur: float) -> Cells:
     edges = [*range(0, len(rows), _BATCH), len(rows)]
     parts = [by.compare(sample(grey, font.size, grid, rows[a:b], columns[a:b])) for a, b in pairwise(edges)]
     best, score, contrast = (np.concatenate(column) for column in zip(*parts, strict=True))
-    floor = max(1.5, min(2 * float(np.percentile(contrast, 15)), 6.0), 0.1 * float(np.percentile(contrast, 95)))
-    blank = (contrast < floor) | ((score < 0.6) & (contrast < 8))
-    if _is_coloured(frame):
+    floor = max(1.5, min(2 * float(np.percentile(contrast, 15)), 6.0))
+    faint = 0.12 * float(np.percentile(contrast, 95))  # of that, text must be beyond doubt
+    blank = (contrast < floor) | ((score < 0.6) & (contrast < 8)) | ((score < 0.82) & (contrast < faint))
+    if is_coloured(frame):
         unsure = np.flatnonzero(blank | (score < _UNSURE))
         unsure = unsure[_shows_colour(frame, grid, rows[unsure], columns[unsure])[:_BATCH]]
         _by_colour(frame, by, grid, rows[unsure], columns[unsure], unsure, (best, score, blank))
@@ -167,7 +168,7 @@ def _shows_colour(frame: Array, grid: Grid, rows: Array, columns: Array) -> Arra
     return found
 
 
-def _is_coloured(frame: Array) -> bool:
+def is_coloured(frame: Array) -> bool:
     """Whether more than a little of a frame is not grey."""
     some = frame[::4, ::4].astype(np.int16)
     return bool(((some.max(axis=2) - some.min(axis=2)) > 40).mean() > 0.002)

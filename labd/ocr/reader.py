@@ -25,16 +25,16 @@ ENGINES = ("auto", "console", "tesseract")
 
 #: Mean score of the letters and digits, and that of the worst twentieth of all cells: from here on the console reader
 #: is believed …
-SURE = (0.86, 0.62)
+SURE = (0.88, 0.62)
 
 #: … and from here on it is better than nothing.
-FAIR = (0.75, 0.45)
+FAIR = (0.85, 0.5)
 
 #: What a page of very few letters must reach beyond that: a handful fits something by chance.
 _FEW_LETTERS, _FEW_COST = 24, 0.06
 
 #: At least this share of the cells that show anything are letters or digits on any page of text.
-_LETTERS_SHARE = 0.2
+_LETTERS_SHARE = 0.25
 
 #: A picture is searched for a grid at about this size at most: no console that went through a camera is finer.
 _SEARCHED_PIXELS = 2048

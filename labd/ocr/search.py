@@ -68,7 +68,7 @@ class Search:
     """One search in one frame (BGR)."""
 
     def __init__(self, frame: Array, fonts: list[Font]) -> None:
-        self.grey: Array = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY)
+        self.grey = _clearest(frame)
         self.height, self.width = self.grey.shape
         self.fonts = fonts
         self.planes: dict[tuple[int, ...], Array] = {}
@@ -154,6 +154,8 @@ class Search:
 
     def _cells_with_ink(self, grid: Grid, most: int) -> tuple[Array, Array]:
         """Rows and columns of at most so many of the cells that show something, from all over the grid."""
+        if grid.columns < 1 or grid.rows < 1:
+            return np.zeros(0, int), np.zeros(0, int)
         x = np.clip(np.round(grid.x + np.arange(grid.columns + 1) * grid.cell_width), 0, self.width).astype(int)
         y = np.clip(np.round(grid.y + np.arange(grid.rows + 1) * grid.cell_height), 0, self.height).astype(int)
         corners = self.ink[np.ix_(y, x)]
@@ -215,11 +217,17 @@ class Search:
                 for move in _MOVES:
                     for sign in (step, -step):
                         tried = replace(found, grid=_moved(found.grid, spans, move, sign))
+                        if not _sensible(tried.grid):
+                            continue
                         tried = replace(tried, score=self._score(tried, cells, weights))
                         if tried.score > found.score + 1e-4:
                             found, better = tried, True
         grid = found.grid
         return replace(found, grid=self.grid(grid.x, grid.y, grid.cell_width, grid.cell_height))
+
+
+def _sensible(grid: Grid) -> bool:
+    return _WIDTHS[0] <= grid.cell_width <= _WIDTHS[1] and _HEIGHTS[0] <= grid.cell_height <= _HEIGHTS[1]
 
 
 def _by_score(found: Found) -> float:
@@ -254,6 +262,19 @@ def _moved(grid: Grid, spans: tuple[int, int, int, int], move: tuple[int, int, i
     )
 
 
+def _clearest(frame: Array) -> Array:
+    """The plane of a frame to look for letters in: grey, or the one colour in which far more is to be seen."""
+    grey: Array = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY)
+    if not match.is_coloured(frame):
+        return grey
+
+    def edges(plane: Array) -> float:
+        return float(np.abs(np.diff(plane[::3].astype(np.int16), axis=1)).mean())
+
+    clearest = max(cv2.split(frame), key=edges)
+    return np.ascontiguousarray(clearest) if edges(clearest) > 3 * edges(grey) else grey
+
+
 def _above_noise(changes: Array) -> Array:
     """Changes from pixel to pixel less what noise makes."""
     some = changes[:: max(1, changes.shape[0] // 200)]
@@ -267,7 +288,7 @@ def pitches(profile: Array, bounds: tuple[float, float], shape: Array, most: int
     """
     size = 1 << 15
     span = len(profile)
-    kernel = int(bounds[1]) | 1
+    kernel = min(int(bounds[1]) | 1, span)
     flat = profile - np.convolve(profile, np.ones(kernel) / kernel, "same")
     spectrum = np.fft.rfft(flat * np.hanning(span), size)
     power = np.abs(spectrum)

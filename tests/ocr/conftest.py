@@ -1,0 +1,5 @@
+"""OpenCV with one thread, as in the capture process."""
+
+import cv2
+
+cv2.setNumThreads(1)
