@@ -57,7 +57,8 @@ class Helper:
         self.words: list[str] = self.args.words
         self.flags = list(argv[: len(argv) - len(self.words)])
         self.address = program.address(self.args, env)
-        self.path = serving.place(env, program.name, self.address)
+        alone = program.remembers and self.words[:1] and self.words[0].lower() in program.own
+        self.path = "" if alone else serving.place(env, program.name, self.address)
         self._open: AbstractContextManager[Any] | None = None
         self._player: Player | None = None
 

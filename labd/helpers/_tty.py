@@ -1,6 +1,11 @@
 """The serial port of an input rig: opened by this process alone, read and written with deadlines."""
 
+import errno
+import os
+import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import serial
 
@@ -18,7 +23,7 @@ class Tty:
         try:
             self._port = serial.Serial(path, baud, timeout=0, write_timeout=WRITE_SECONDS, exclusive=True)
         except serial.SerialException as error:
-            if "lock" in str(error):
+            if "lock" in str(error) or error.errno == errno.EBUSY:
                 raise Busy(f"{path} is in use by another program", hint="labd daemons") from None
             raise Unreachable(f"{path} can't be opened: {_why(error)}", hint="labd discover") from None
 
@@ -30,34 +35,38 @@ class Tty:
 
     def set_baud(self, baud: int) -> None:
         """Speak at another rate, and forget what came at the old one."""
-        self._port.baudrate = baud
-        self._port.reset_input_buffer()
+        with self._gone():
+            self._port.baudrate = baud
+            self._port.reset_input_buffer()
 
     def forget(self) -> None:
-        """Drop what has come in."""
-        self._port.reset_input_buffer()
+        """Drop what has come in. Raises Unreachable when the port is gone."""
+        with self._gone():
+            self._port.reset_input_buffer()
 
     def write(self, data: bytes) -> None:
         """Send all of `data`. Raises TimedOut when it takes nothing more, Unreachable when it is gone."""
-        try:
+        with self._gone():
             self._port.write(data)
-        except serial.SerialTimeoutException:
-            raise TimedOut(f"{self.path} takes nothing more") from None
-        except (serial.SerialException, OSError) as error:
-            raise Unreachable(f"{self.path} is gone: {_why(error)}") from None
 
     def read(self, deadline: float) -> bytes:
         """What comes next, at least a byte; nothing at `deadline` (monotonic). Raises Unreachable when it is gone."""
-        try:
+        with self._gone():
             self._port.timeout = max(0.0, deadline - time.monotonic())
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
-        except (serial.SerialException, OSError) as error:
+
+    @contextmanager
+    def _gone(self) -> Iterator[None]:
+        """What a port that was pulled out raises, as the errors that are promised."""
+        try:
+            yield
+        except serial.SerialTimeoutException:
+            raise TimedOut(f"{self.path} takes nothing more") from None
+        except (serial.SerialException, OSError, termios.error) as error:
             raise Unreachable(f"{self.path} is gone: {_why(error)}") from None
 
 
 def _why(error: BaseException) -> str:
-    import os
-
-    number = getattr(error, "errno", None)
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else getattr(error, "errno", None)
     return os.strerror(number) if number else str(error)

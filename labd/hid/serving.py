@@ -18,7 +18,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from labd import paths
-from labd.errors import Busy, Unreachable
+from labd.errors import Busy, Unreachable, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +31,13 @@ REQUEST_BYTES, REQUEST_SECONDS = 1 << 20, 5.0
 
 
 def place(env: Mapping[str, str], name: str, address: str) -> str:
-    """Where the helper `name` of the device at `address` listens, whatever the link that leads to it is called.
+    """Where the helper `name` of the device that is called `address` listens. By that name, not by where it leads: behind
+    a stable name is another node after a replug, and it is the same device.
 
     Raises Refused or Unreachable where there can be no such place.
     """
     folder = paths.private_dir(os.path.join(paths.private_dir(paths.runtime_dir(env)), "hid"))
-    path = os.path.join(folder, f"{name}-{zlib.crc32(os.fsencode(os.path.realpath(address))):08x}")
+    path = os.path.join(folder, f"{name}-{zlib.crc32(os.fsencode(os.path.abspath(address))):08x}")
     if len(os.fsencode(path)) > paths.SOCKET_BYTES:
         raise Unreachable(f"{path} is too long for a socket's name", hint="set XDG_RUNTIME_DIR to a shorter directory")
     return path
@@ -45,8 +46,11 @@ def place(env: Mapping[str, str], name: str, address: str) -> str:
 def ask(path: str, request: Mapping[str, Any], timeout_s: float) -> tuple[int, str, str] | None:
     """What the helper that listens at `path` answers: exit code, stdout, stderr; None where nobody listens.
 
-    Raises Unreachable when it goes away or does not answer in time.
+    Raises Unreachable when it goes away or does not answer in time, Usage when the request is too long.
     """
+    line = json.dumps(request).encode() + b"\n"
+    if len(line) > REQUEST_BYTES:
+        raise Usage(f"{len(line)} bytes of commands are too many at once; at most {REQUEST_BYTES} are taken")
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(timeout_s)
         try:
@@ -54,7 +58,7 @@ def ask(path: str, request: Mapping[str, Any], timeout_s: float) -> tuple[int, s
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         try:
-            client.sendall(json.dumps(request).encode() + b"\n")
+            client.sendall(line)
             found = json.loads(_line(client))
         except TimeoutError:
             raise Unreachable(f"the kept input helper did not answer within {timeout_s:.0f} s") from None

@@ -59,7 +59,7 @@ def parse(words: Sequence[str], read: Callable[[str], str]) -> list[Step]:
 def script(text: str, name: str = "the command file") -> list[Step]:
     """The steps of a command file. Raises Usage, naming the line, where one is wrong or there is none."""
     steps = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:

@@ -37,6 +37,8 @@ def send(call: Call, args: Args) -> dict[str, Any]:
     target = lab.resolve_target(args.target, call)
     command = lab.channel(target, "hid")["cmd"]
     words, stdin, steps = _checked(call, target, command, list(args.words))
+    if stdin:
+        _tell_script(call, target, stdin)
     ended = call.bench.hooks.run(
         call, target, "hid", words[0], command, who_of(call), extra=words, timeout_s=_limit(command, steps), stdin=stdin
     )
@@ -124,6 +126,15 @@ def _limit(command: str, steps: list[Step]) -> float:
     said_ms = sum(int(ms) for flag, ms in pairwise(words) if flag in PACING and ms.isdigit())
     pauses = sum(1 + len(step.chords) for step in steps)
     return TIMEOUT_SECONDS + seconds(steps, slow) + pauses * said_ms / 1000
+
+
+def _tell_script(call: Call, target: str, script: bytes) -> None:
+    """Record the command file that comes now: the hook's own words are `run -` alone."""
+    from labd.hookrun import SAID_MAX
+    from labd.lab.redact import redact
+
+    text = script[:SAID_MAX].decode("utf-8", "replace")
+    call.bench.chronicle.tell(call.lab_path, target, "hid", "script", text=redact(text), bytes=len(script))
 
 
 def serve(call: Call, args: Args) -> dict[str, Any]:

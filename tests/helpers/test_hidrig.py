@@ -111,9 +111,7 @@ def test_a_kept_helper_holds_keys_over_several_starts_and_lets_go_at_its_end(rig
     kept = start(hidrig.PROGRAM, home, "-d", rig.path, "serve")
     try:
         assert kept.stdout.readline() == f"serving {rig.path}\n".encode()
-        link = home / "ttyACM-by-id"
-        os.symlink(rig.path, link)
-        assert run(hidrig.PROGRAM, home, "-d", str(link), "down", "shift") == (0, "", "")
+        assert run(hidrig.PROGRAM, home, "-d", rig.path, "down", "shift") == (0, "", "")
         began = time.monotonic()
         assert run(hidrig.PROGRAM, home, "-d", rig.path, "--hold-ms", "150", "key", "a") == (0, "", "")
         assert time.monotonic() - began > 0.15
@@ -128,6 +126,29 @@ def test_a_kept_helper_holds_keys_over_several_starts_and_lets_go_at_its_end(rig
         kept.kill()
         kept.wait()
     assert run(hidrig.PROGRAM, home, "-d", rig.path, "ping") == (0, "OK\n", "")
+
+
+def test_a_kept_helper_goes_on_with_a_rig_that_was_plugged_in_again_elsewhere(home: Path) -> None:
+    first, link = FakeRig(), home / "by-id"
+    os.symlink(first.path, link)
+    kept = start(hidrig.PROGRAM, home, "-d", str(link), "serve")
+    try:
+        kept.stdout.readline()
+        assert run(hidrig.PROGRAM, home, "-d", str(link), "down", "shift")[0] == 0
+        code, _, err = run(hidrig.PROGRAM, home, "-d", first.path, "ping")
+        assert code == 6 and "in use" in err
+        second = FakeRig()
+        first.close()
+        code, _, err = run(hidrig.PROGRAM, home, "-d", str(link), "key", "a")
+        assert code == 7 and "is gone" in err
+        link.unlink()
+        os.symlink(second.path, link)
+        assert run(hidrig.PROGRAM, home, "-d", str(link), "key", "a") == (0, "", "")
+        assert second.hid[0] == "0101080200040000000000"
+        second.close()
+    finally:
+        kept.kill()
+        kept.communicate()
 
 
 def test_a_kept_helper_that_was_killed_leaves_nothing_in_the_way(rig: FakeRig, home: Path) -> None:

@@ -1,6 +1,8 @@
 """The words of input: what they come to, and that what is wrong is told before anything is sent."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labd.errors import Usage
 from labd.hid import words
@@ -55,8 +57,19 @@ def test_an_unknown_command_has_what_was_meant_first(said: str, near: str):
     assert unknown.value.near[0] == near
 
 
+@given(st.lists(st.one_of(st.sampled_from([*words.VERBS, "run", "ctrl-c", "-1", "0", "left"]), st.text(max_size=6)),
+                max_size=4), st.text(max_size=60))  # fmt: skip
+def test_any_words_are_steps_or_bad_usage(said: list[str], text: str):
+    try:
+        steps = words.parse(said, lambda path: text)
+    except Usage as error:
+        assert error.message
+    else:
+        assert steps and words.lines_of(steps)
+
+
 def test_a_command_file_has_comments_blanks_and_texts_with_their_blanks():
-    text = "# log in\n\n  key esc\ntype  root # not a comment \r\nDELAY 100\n"
+    text = "\ufeff# log in\n\n  key esc\ntype  root # not a comment \r\nDELAY 100\n"
     steps = words.parse(["run", "f"], lambda path: text)
     assert [step.verb for step in steps] == ["key", "type", "delay"]
     assert steps[1].chords == one("type", " root # not a comment ").chords

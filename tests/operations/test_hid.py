@@ -90,6 +90,7 @@ def test_a_command_file_is_read_where_the_caller_is_and_may_be_stdin(typed: Benc
     rig.frames.clear()
     typed("hid", "send", "run", "-", stdin=b"key a")
     assert rig.hid == ["0101080000040000000000", NONE]
+    assert [event["text"] for event in told(typed, "script")][-1] == "key a"
 
 
 def test_the_helpers_exit_code_and_reason_are_passed_on(typed: BenchInAFolder, rig: FakeRig) -> None:
