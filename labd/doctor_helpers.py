@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from shlex import quote
 
-from labd.doctor import Bench, install
+from labd.doctor import Bench, access_denied, install
 from labd.lab.redact import redact
 
 #: (status, what is wrong, what mends it); None where the fix is to give the hook another command.
@@ -50,15 +50,21 @@ def findings(bench: Bench, target: str, key: str, words: Sequence[str], by_sudo:
     if name == "qmp" and "--socket" not in rest and not _has_board(bench, target):
         fix = f"labd serial add console -t {target} --device board:NAME  # labd discover lists them"
         yield "incomplete", f"the helper qmp drives a virtual board, and {target} has none", fix
-    if name == "hidgadget" and "-k" not in rest and not os.path.exists("/dev/hidg0"):
-        yield (
-            "missing",
-            "/dev/hidg0 is not there: this machine is no USB keyboard yet",
-            "sudo labd helper hidgadget setup",
-        )
+    if name == "hidgadget" and "-k" not in rest and not by_sudo:
+        yield from _gadget(bench)
     if key in VERBS and VERBS[key] not in rest:
         said = redact(" ".join(rest)) or "nothing"
         yield "warning", f"{key} does not say {VERBS[key]!r} to the helper {name}: {said}", None
+
+
+def _gadget(bench: Bench) -> Iterator[Finding]:
+    nodes = bench.machine.facts.hid_gadgets()
+    if not nodes:
+        fix = "sudo labd helper hidgadget setup"
+        yield "missing", "this machine is no USB keyboard yet: there is no /dev/hidg0", fix
+    elif not os.access(nodes[0], os.R_OK | os.W_OK):
+        why, fix = access_denied(bench, nodes[0])
+        yield "denied", f"{nodes[0]}: {why}", fix
 
 
 def _needs(bench: Bench, name: str, rest: Sequence[str], by_sudo: bool) -> Iterator[Finding]:

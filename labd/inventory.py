@@ -6,6 +6,7 @@ Reads sysfs, /dev and a running adb server; opens no port, starts no process, wr
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,9 @@ from labd.platform.inventory import Account, Query, no_query, this_account
 #: Where a running adb server answers, and how long it may take, in seconds.
 ADB_ADDRESS = ("127.0.0.1", 5037)
 ADB_TIMEOUT_S = 1.0
+
+#: How old, in seconds, what is known of who has which device open may be; never older than the asking object.
+WALK_S = 1.0
 
 #: What is kept of a port's facts, as `labd.platform` lists them.
 PORT_KEYS = (
@@ -52,6 +56,7 @@ class Machine:
         self.adb = adb
         self.query = query
         self.account = account or this_account()
+        self._made = time.monotonic()
 
     def serial_ports(self) -> list[dict[str, Any]]:
         """Ports with hardware behind them: device (the most stable name), node, by_id, by_path, what it is, holders.
@@ -77,7 +82,8 @@ class Machine:
         Whoever plays the far end of a pseudo-terminal isn't one: it is the board.
         """
         try:
-            return [dict(holder) for holder in self.ports.holders(node) if not holder.get("master")]
+            age = min(WALK_S, time.monotonic() - self._made)  # one walk through all processes serves many ports
+            return [dict(holder) for holder in self.ports.holders(node, age) if not holder.get("master")]
         except OSError:
             return []
 
@@ -154,7 +160,7 @@ def on_path(program: str, env: Mapping[str, str]) -> str | None:
 
 
 def discover(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
-    """The whole inventory as plain data: serial, ethernet, video, hid, adb, boards, simulated, notes.
+    """The whole inventory as plain data: serial, ethernet, video, hid, hubs (USB), adb, boards, simulated, notes.
 
     `notes` says, for each kind that is empty or unknown, where was looked and what may be the reason.
     """
@@ -167,6 +173,7 @@ def discover(machine: Machine, env: Mapping[str, str]) -> dict[str, Any]:
         "ethernet": [{"device": nic["name"], "active": nic["carrier"], **nic} for nic in network],
         "video": [{**found, "holders": machine.holders(found["device"])} for found in video or []],
         "hid": injectors(machine, ports),
+        "hubs": machine.facts.hub_locations() or [],
         "adb": devices or [],
         "boards": [{"device": f"board:{name}", **board} for name, board in virtual(env).items()],
         "simulated": [{"device": f"loopback:{name}", "title": title} for name, title in simulated().items()],

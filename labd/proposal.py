@@ -101,6 +101,11 @@ def _serial(made: Proposal, found: Mapping[str, Any], used: set[Any], injectors:
 def _power(made: Proposal, found: Mapping[str, Any], used: set[Any], injectors: list[Table]) -> None:
     made.notes.append("power can't be found out: labd helper lists what a hook can call, as in "
                       f'labd power set -t {made.target} --cycle-cmd "shellyplug -d 192.0.2.41 cycle"')  # fmt: skip
+    hubs = [hub for hub in found["hubs"] if "-" in hub]  # root hubs can't cut the power, most of them
+    if hubs:
+        made.notes.append(
+            f"USB hubs here: {', '.join(hubs)}; labd helper usbhub list says which can switch their ports"
+        )
     made.notes.append("where the adapter's CTS (or DSR, DCD, RI) is wired to the board's supply, it senses power: "
                       f"labd serial set console -t {made.target} --sense cts")  # fmt: skip
 

@@ -22,5 +22,8 @@ SUBSYSTEM=="usb", ENV{{DEVTYPE}}=="usb_device", ATTR{{bDeviceClass}}=="09", MODE
 SUBSYSTEM=="usb", DRIVER=="hub", RUN+="/bin/sh -c 'chgrp -f {group} $sys$devpath/*-port*/disable; \
 chmod -f g+w $sys$devpath/*-port*/disable'"
 
+# This machine as a target's USB keyboard and pointer.
+SUBSYSTEM=="hidg", MODE="0660", GROUP="{group}"
+
 LABEL="labd_end"
 """

@@ -152,7 +152,7 @@ OPERATIONS = (
         text=_discover_text,
         examples=(
             ("labd discover", "what is plugged in here"),
-            ("labd discover --json", "lists under serial, ethernet, video, hid, adb, boards, simulated, notes"),
+            ("labd discover --json", "lists: serial, ethernet, video, hid, hubs, adb, boards, simulated, notes"),
         ),
     ),
     Operation(

@@ -22,7 +22,7 @@ class Ports:
     def serial_ports(self) -> list[dict[str, Any]]:
         return self.listed
 
-    def holders(self, node: str) -> list[dict[str, Any]]:
+    def holders(self, node: str, max_age_s: float = 0.0) -> list[dict[str, Any]]:
         return self.held.get(node, [])
 
     def is_pty(self, path: str) -> bool:

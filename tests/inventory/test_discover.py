@@ -153,6 +153,7 @@ def test_configure_proposes_every_kind_that_is_there(fake: FakeMachine, pty: str
     fake.adapter("/dev/full", 2, vid="1a86", pid="7523", serial=None)
     fake.nic("enx1")
     fake.camera(0, "USB Video")
+    fake.usb("1-1.4", bDeviceClass="09")
     with AdbServer("ABC123 device model:Pixel") as address:
         fake.machine.adb = address
         found = inventory.discover(fake.machine, {})
@@ -162,7 +163,12 @@ def test_configure_proposes_every_kind_that_is_there(fake: FakeMachine, pty: str
     assert block["serial"][0]["device"] == "/dev/serial/by-id/usb-FTDI", "an injector is no console"
     assert block["hid"]["cmd"] == "hidrig -d /dev/serial/by-id/usb-KB2040" and block["adb"]["serial"] == "ABC123"
     notes = "\n".join(proposal["notes"])
-    assert "labd helper ch9329 -d /dev/full version" in notes and "shellyplug" in notes and "--sense cts" in notes
+    assert (
+        "labd helper ch9329 -d /dev/full version" in notes
+        and "shellyplug" in notes
+        and "--sense cts" in notes
+        and "1-1.4" in notes
+    )
 
 
 def test_what_configure_proposes_can_be_typed_and_makes_the_same_lab(fake: FakeMachine, pty: str, labd: Any) -> None:

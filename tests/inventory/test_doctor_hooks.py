@@ -191,6 +191,17 @@ def test_a_helper_that_is_told_the_wrong_thing_is_told_of(examine: Examine) -> N
     assert "which device (-d)" in examine(hook("hidrig", "hid", "cmd"))[0]["detail"]
 
 
+def test_a_machine_that_is_no_keyboard_yet_types_nothing(
+    examine: Examine, fake: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (row,) = examine(hook("hidgadget", "hid", "cmd"))
+    assert row["status"] == "missing" and row["fix"] == "sudo labd helper hidgadget setup"
+    node = fake.file("dev/hidg0")
+    assert statuses(examine(hook("hidgadget", "hid", "cmd"))) == ["ok"]
+    monkeypatch.setattr("labd.doctor_helpers.os.access", lambda path, mode: path != node)
+    assert statuses(examine(hook("hidgadget", "hid", "cmd"))) == ["denied"]
+
+
 def test_every_helper_that_the_doctor_knows_is_one() -> None:
     known = {*doctor_helpers.PROGRAMS, *doctor_helpers.MODULES, *doctor_helpers.PASSWORDS, *doctor_helpers.ADDRESSED}
     assert known <= set(helpers.bundled())

@@ -103,7 +103,13 @@ def test_udev_rules_are_proposed_whole_and_recognised(fake: FakeMachine, tmp_pat
     found = steps(fake.machine, tmp_path)["udev"]
     (tee,) = found.commands
     rules = str(tee.stdin)
-    for part in ("ID_MM_DEVICE_IGNORE", 'ATTR{latency_timer}="1"', 'ATTR{power/control}="on"', 'GROUP="dialout"'):
+    for part in (
+        'SUBSYSTEM=="hidg"',
+        "ID_MM_DEVICE_IGNORE",
+        'ATTR{latency_timer}="1"',
+        'ATTR{power/control}="on"',
+        'GROUP="dialout"',
+    ):
         assert part in rules
     assert "{{" not in rules and all(line.count('"') % 2 == 0 for line in rules.splitlines())
     fake.file("run/udev/control")
