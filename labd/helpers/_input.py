@@ -30,10 +30,15 @@ COMMON = (
 )
 
 
+#: What an own verb does with the device; gives what to print.
+Act = Callable[[Any], str]
+
+
 class Program(NamedTuple):
     """One helper. `address` names its device, `connect` opens it: (options, address, a path beside which it may keep a
-    file). `own` are its verbs beside the common ones: (device, words) → what to print. `remembers` says
-    that the device holds keys by itself: a helper that serves opens it for each request, so that others get at it."""
+    file). `own` are the verbs that it has beside the common ones: each makes of its words what to do with the device,
+    and raises Usage before there is one. `remembers` says that the device holds keys by itself: a helper that serves
+    opens it for each request, so that others get at it."""
 
     name: str
     summary: str
@@ -42,7 +47,7 @@ class Program(NamedTuple):
     options: Callable[[argparse.ArgumentParser], None]
     address: Callable[[argparse.Namespace, Mapping[str, str]], str]
     connect: Callable[[argparse.Namespace, str, str], AbstractContextManager[Any]]
-    own: Mapping[str, Callable[[Any, Sequence[str]], str]] = {}
+    own: Mapping[str, Callable[[Sequence[str]], Act]]
     pace: Pace = Pace()
     remembers: bool = False
 
@@ -88,7 +93,7 @@ class Helper:
 
     def steps(self, said: Sequence[str], stdin: str) -> list[Step]:
         """The steps that the words mean; none where they are the helper's own. Raises Usage."""
-        if said and said[0].lower() in self.program.own:
+        if self.act(said) is not None:
             return []
         common = [*words.VERBS, "run", "serve", "stop"]
         if said and said[0].lower() not in common:
@@ -96,14 +101,19 @@ class Helper:
             raise Usage(f"no command {said[0]!r}", near=near, hint="labd hid send --help")
         return words.parse(said, lambda path: stdin)
 
+    def act(self, said: Sequence[str]) -> Act | None:
+        """What the helper's own words mean; None where they are common ones. Raises Usage."""
+        make = self.program.own.get(said[0].lower()) if said else None
+        return make(said[1:]) if make is not None else None
+
     def perform(self, args: argparse.Namespace, stdin: str) -> str:
         """Do what the words say on the device; what to print. `run` has its command file in `stdin` already."""
         said = args.words
-        steps = self.steps(said, stdin)
+        act, steps = self.act(said), self.steps(said, stdin)
         player = self.player()
         player.pace = _paced(self.program.pace, args)
-        if not steps:
-            return self.program.own[said[0].lower()](player.device, said[1:])
+        if act is not None:
+            return act(player.device)
         answers = player.play(steps, args.delay_ms / 1000)
         player.device.settled()
         if said[0].lower() == "run":
@@ -236,10 +246,9 @@ def _paced(pace: Pace, args: argparse.Namespace) -> Pace:
 
 
 def _milliseconds(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 60_000:
-        raise argparse.ArgumentTypeError(f"{value} is not within 0 to 60000")
-    return value
+    if not text.isdigit() or int(text) > 60_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not within 0 to 60000")
+    return int(text)
 
 
 def _page(prog: str) -> argparse.HelpFormatter:

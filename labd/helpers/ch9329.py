@@ -217,26 +217,33 @@ def find(tty: Tty, rates: Sequence[int]) -> Chip:
     raise Unreachable(f"no CH9329 answers at {tty.path}, tried at {tried} baud", hint="labd discover")
 
 
-def _info(chip: Chip, said: Sequence[str]) -> str:
+def _info(said: Sequence[str]) -> _input.Act:
     if said:
         raise Usage(f"info takes no words: {' '.join(said)}")
-    info = chip.info()
-    told = {"chip_version": info.chip_version, "target_connected": info.connected, **info.lights, "baud": info.baud}
-    return json.dumps(told) + "\n"
+
+    def act(chip: Chip) -> str:
+        info = chip.info()
+        told = {"chip_version": info.chip_version, "target_connected": info.connected, **info.lights, "baud": info.baud}
+        return json.dumps(told) + "\n"
+
+    return act
 
 
-def _baud(chip: Chip, said: Sequence[str]) -> str:
+def _baud(said: Sequence[str]) -> _input.Act:
     if len(said) != 1 or not said[0].isdigit() or int(said[0]) not in SETTABLE:
         raise Usage(f"baud takes one of {', '.join(map(str, SETTABLE))}")
-    chip.store_baud(int(said[0]))
-    return f"{said[0]}\n"
+
+    def act(chip: Chip) -> str:
+        chip.store_baud(int(said[0]))
+        return f"{said[0]}\n"
+
+    return act
 
 
 def _rate(text: str) -> int:
-    value = int(text)
-    if value not in SETTABLE:
-        raise argparse.ArgumentTypeError(f"{value} is none of {', '.join(map(str, SETTABLE))}")
-    return value
+    if not text.isdigit() or int(text) not in SETTABLE:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(map(str, SETTABLE))}")
+    return int(text)
 
 
 def _address(args: argparse.Namespace, env: Mapping[str, str]) -> str:

@@ -181,14 +181,18 @@ def _write(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _setup(device: "Gadget", said: Sequence[str]) -> str:
+def _setup(said: Sequence[str]) -> _input.Act:
     there = controllers()
     if len(said) > 1 or (said and said[0] not in there):
         raise Usage(f"setup takes a USB device controller; there is {', '.join(there) or 'none'}")
     if not said and len(there) != 1:
         raise Unreachable(f"which USB device controller? There is {', '.join(there) or 'none on this machine'}")
-    set_up(GADGET, (said or there)[0])
-    return f"{device.keyboard} {device.pointer}\n"
+
+    def act(device: Gadget) -> str:
+        set_up(GADGET, (said or there)[0])
+        return f"{device.keyboard} {device.pointer}\n"
+
+    return act
 
 
 def _address(args: argparse.Namespace, env: Mapping[str, str]) -> str:

@@ -133,7 +133,7 @@ def _begins(kind: int, which: int) -> bool:
     return kind == CONSOLE or (kind == CONTROL and which in (PING, VERSION, POWER))
 
 
-def _power(rig: Rig, said: Sequence[str]) -> str:
+def _power(said: Sequence[str]) -> _input.Act:
     if not said or said[0] not in POWER_VERBS or len(said) > (2 if said[0] == "cycle" else 1):
         raise Usage("power takes on, off or cycle [SECONDS]", hint="labd helper hidrig --help")
     what = bytes([POWER_VERBS.index(said[0])])
@@ -142,8 +142,12 @@ def _power(rig: Rig, said: Sequence[str]) -> str:
         if not text.isdigit() or not 1 <= int(text) <= 255:
             raise Usage(f"power cycle {text}: it is 1 to 255 seconds")
         what += bytes([int(text)])
-    rig.control(POWER, what)
-    return "off\n" if said[0] == "off" else "on\n"
+
+    def act(rig: Rig) -> str:
+        rig.control(POWER, what)
+        return "off\n" if said[0] == "off" else "on\n"
+
+    return act
 
 
 def _address(args: argparse.Namespace, env: Mapping[str, str]) -> str:

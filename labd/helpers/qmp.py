@@ -7,7 +7,7 @@ down. `off` keeps the process: the machine is stopped and reset, as if its power
 import argparse
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -198,29 +198,56 @@ def _axis(kind: str, axis: str, value: int) -> dict[str, Any]:
     return {"type": kind, "data": {"axis": axis, "value": value}}
 
 
-def _power(verb: str) -> Any:
-    def run(machine: Machine, said: Sequence[str]) -> str:
-        if verb == "cycle":
-            delay_s = _input.number(said, "--delay-ms", 300, 0, 600_000) / 1000
-            try:
-                machine.off()
-                time.sleep(delay_s)
-            finally:
-                machine.on()
-        elif said:
-            raise Usage(f"{verb} takes no words: {' '.join(said)}")
-        elif verb != "state":
+def _switch(verb: str) -> Callable[[Sequence[str]], _input.Act]:
+    def make(said: Sequence[str]) -> _input.Act:
+        _nothing_more(verb, said)
+
+        def act(machine: Machine) -> str:
             (machine.on if verb == "on" else machine.off)()
-        return "on\n" if machine.is_on() else "off\n"
+            return _state(machine)
 
-    return run
+        return act
+
+    return make
 
 
-def _shot(machine: Machine, said: Sequence[str]) -> str:
+def _cycle(said: Sequence[str]) -> _input.Act:
+    delay_s = _input.number(said, "--delay-ms", 300, 0, 600_000) / 1000
+
+    def act(machine: Machine) -> str:
+        try:
+            machine.off()
+            time.sleep(delay_s)
+        finally:
+            machine.on()
+        return _state(machine)
+
+    return act
+
+
+def _asked(said: Sequence[str]) -> _input.Act:
+    _nothing_more("state", said)
+    return _state
+
+
+def _state(machine: Machine) -> str:
+    return "on\n" if machine.is_on() else "off\n"
+
+
+def _nothing_more(verb: str, said: Sequence[str]) -> None:
+    if said:
+        raise Usage(f"{verb} takes no words: {' '.join(said)}")
+
+
+def _shot(said: Sequence[str]) -> _input.Act:
     if len(said) != 1:
         raise Usage("shot takes one FILE")
-    machine.shot(said[0])
-    return f"{said[0]}\n"
+
+    def act(machine: Machine) -> str:
+        machine.shot(said[0])
+        return f"{said[0]}\n"
+
+    return act
 
 
 def _address(args: argparse.Namespace, env: Mapping[str, str]) -> str:
@@ -248,7 +275,7 @@ PROGRAM = _input.Program(
     options=_options,
     address=_address,
     connect=_connect,
-    own={**{verb: _power(verb) for verb in ("on", "off", "cycle", "state")}, "shot": _shot},
+    own={"on": _switch("on"), "off": _switch("off"), "cycle": _cycle, "state": _asked, "shot": _shot},
     pace=Pace(char_hold=EVENT_S, char_gap=EVENT_S, further=EVENT_S),
     remembers=True,
 )

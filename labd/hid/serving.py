@@ -31,8 +31,8 @@ REQUEST_BYTES, REQUEST_SECONDS = 1 << 20, 5.0
 
 
 def place(env: Mapping[str, str], name: str, address: str) -> str:
-    """Where the helper `name` of the device that is called `address` listens. By that name, not by where it leads: behind
-    a stable name is another node after a replug, and it is the same device.
+    """Where the helper `name` listens for the device called `address`: called, as behind a stable name is another node
+    after a replug.
 
     Raises Refused or Unreachable where there can be no such place.
     """

@@ -118,6 +118,8 @@ def test_a_kept_helper_leaves_the_socket_to_power_hooks_meanwhile(vm: UbootVm) -
 def test_who_is_not_there_and_who_is_busy(vm: UbootVm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = run(qmp.PROGRAM, vm.home, "state")
     assert code == 2 and "LABD_QMP" in err
+    for wrong in (("cycle", "--delay-ms", "-1"), ("shot",), ("on", "now"), ("--hold-ms", "x", "key", "a")):
+        assert run(qmp.PROGRAM, vm.home, "--socket", str(vm.home / "none"), *wrong)[0] == 2
     code, _, err = run(qmp.PROGRAM, vm.home, "--socket", str(vm.home / "none"), "state")
     assert code == 7 and "does not exist" in err
     monkeypatch.setattr(_qmp, "GREETING_SECONDS", 0.3)
