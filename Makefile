@@ -1,5 +1,5 @@
 # make eval: the main job. make test: all checks and tests. Both set up what they need, and are quick the second time.
-.PHONY: eval test test-agents check bench bench-peers clean setup
+.PHONY: eval test test-agents test-vm check bench bench-peers clean setup
 .DEFAULT_GOAL := help
 
 PY := .venv/bin/python
@@ -9,6 +9,7 @@ help:
 	@echo "make eval    run every executable scenario for real, and the agents that must fail; writes runs/…/report.md"
 	@echo "make test    make check, then the tests"
 	@echo "make test-agents  the real agent programs against a scripted model, without a network; installs them with npm"
+	@echo "make test-vm  labd against real drivers (V4L2, USB gadget, USB serial) in a QEMU guest; downloads its kernel"
 	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line"
 	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
 	@echo "make bench-peers  the torture cases against labd and its peers; writes docs/torture.md"
@@ -28,6 +29,10 @@ test: check
 # Installs the four programs with npm into .agents/ (about 1 GB). Proves the harness, never a model's skill.
 test-agents: setup
 	@$(PY) -m tests.agents
+
+# Downloads Debian's kernel (70 MB) into .labvm/, installs nothing; says why where it can't run.
+test-vm: setup
+	@$(PY) -m tests.labvm
 
 check: setup
 	@.venv/bin/ruff check .

@@ -187,8 +187,8 @@ SERIAL_CONFIG_OPERATIONS = (
         text=report_text,
         doc="The target has to exist (labd target add). Other interfaces stay as they are. The device may be a tty "
         "(take the name under /dev/serial/by-id: it stays the same; under by-path where two adapters share an id), "
-        "loopback:DUT for a simulated board, rfc2217://host:port for a port of another machine with its line rate and "
-        "modem lines, or socket://host:port for a plain TCP stream.\n\n"
+        "loopback:DUT for a simulated board, board:NAME for a virtual one (QEMU), rfc2217://host:port for a port of "
+        "another machine with its line rate and modem lines, or socket://host:port for a plain TCP stream.\n\n"
         "--sense names the modem line that follows the target's power; --power-button says that DTR is wired to its "
         "power button, which labd serial reset and labd serial dtr need.",
         examples=(
