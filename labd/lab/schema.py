@@ -81,11 +81,11 @@ TARGET = _fields(
 
 NETBOOT = _fields(
     Field("interface", "the Ethernet interface wired to the target", flags=("-i", "--interface"), metavar="IF"),
-    Field("host_ip", "our address on that interface", "ip", metavar="IP"),
+    Field("host_ip", "our address on that interface; default: 192.168.99.1", "ip", metavar="IP"),
     Field("tftp_root", "the directory that is served", "path", flags=("-r", "--tftp-root"), metavar="DIR"),
-    Field("boot_file", "the file that the target asks for", metavar="FILE"),
-    Field("http_port", "the port of the HTTP server", "int", minimum=1, maximum=65535, metavar="PORT"),
-    Field("content_type", "the Content-Type of what HTTP serves", metavar="TYPE"),
+    Field("boot_file", "the file that it is told to load; default: the usual names that are there", metavar="FILE"),
+    Field("http_port", "the port of the HTTP server; default: 80", "int", minimum=1, maximum=65535, metavar="PORT"),
+    Field("content_type", "the Content-Type of what HTTP serves; default: by the file's name", metavar="TYPE"),
     _HOST,
 )
 

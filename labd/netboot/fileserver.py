@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import sys
 import time
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -58,7 +59,9 @@ class FileServer(ThreadingHTTPServer):
         return ipaddress.ip_address(client_address[0]) in self.network
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A board that hangs up is no error of ours."""
+        """A board that hangs up is no error of ours; anything else is, and goes into the log."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
     def find(self, target: str) -> str | None:
         """The file that a request's target means, None when there is none to be served."""

@@ -77,7 +77,10 @@ class Asker:
         xid = int.from_bytes(os.urandom(4), "big")
         self.xids.add(xid)
         XIDS.add(f" {xid} ")
-        self.sock.sendto(discover(xid), ("255.255.255.255", 67))
+        try:
+            self.sock.sendto(discover(xid), ("255.255.255.255", 67))
+        except OSError:
+            pass  # the interface went down just now: nobody answers
 
     def hear(self, seconds: float) -> str | None:
         """The next server that answers any of the questions; None when what came was nothing like it, or nothing."""
@@ -85,6 +88,9 @@ class Asker:
         try:
             return offer(self.sock.recv(2048), self.xids)
         except TimeoutError:
+            return None
+        except OSError:  # the same
+            time.sleep(min(seconds, 0.1))
             return None
 
     def close(self) -> None:

@@ -48,8 +48,10 @@ def _change(call: Call, target: str, channel: dict[str, Any], wanted: str) -> No
     netboots = call.bench.netboots
     with netboots.lock:
         links = links_of(call, changing=True)
-        links.guard(name, target, address, gains=wanted == "link")
-        if netboots.find(call.lab_path, target) is not None:
+        running = netboots.find(call.lab_path, target)
+        ours = [running.plan.host_ip] if running is not None else []
+        links.guard(name, target, address, gains=wanted == "link", ours=ours)
+        if running is not None:
             netboots.stop(call.lab_path, target, who_of(call))
             call.note(f"stopped serving {target}")
         lock = InterfaceLock(name, f"labd netif of {target}")

@@ -123,5 +123,6 @@ def test_the_question_to_a_link_and_the_answers_that_count() -> None:
     answer = b"\x02" + asked[1:240] + b"\x35\x01\x02\x00\x36\x04\x0a\x00\x00\x01\xff"
     assert offer(answer, {7}) == "10.0.0.1"
     assert offer(answer, {8}) is None and offer(asked, {7}) is None and offer(b"", {7}) is None
+    assert offer(answer[:241], {7}) is None  # cut off in an option
     assert offer(answer[:-1], {7}) == "10.0.0.1"  # without an end
     assert offer(answer.replace(b"\x35\x01\x02", b"\x35\x01\x05"), {7}) is None  # an ACK

@@ -97,6 +97,10 @@ def test_addresses_follow_host_ip(net: NetBench) -> None:
     net.lab.write_text("[targets.other]\n")
     assert net.json("netboot", "stop", "dut")["stopped"]  # also when the lab has it no more
     assert net.servers() == []
+    net.write()
+    net("netboot", "start", "dut")
+    net.write(host_ip="10.77.0.7")
+    assert net.json("netif", "mode", "off", "dut")["inet"] == []  # the address that is served is not another's
 
 
 def test_daemons_lists_what_serves_and_a_restart_serves_again(net: NetBench) -> None:
