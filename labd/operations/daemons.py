@@ -165,9 +165,23 @@ def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
                 except LabdError as error:
                     call.note(f"{target}.{name}: {error.message}")
     served = serve_again(call, (status or {}).get("netboots", []))
+    _keep_again(call, (status or {}).get("kept", []))
     with Client(call.env) as client:
         hello = client.request("daemon.hello")
     return {"pid": hello["pid"], "version": hello["version"], "captured_again": again, "served_again": served}
+
+
+def _keep_again(call: Call, kept: list[dict[str, Any]]) -> None:
+    """Have the new daemon keep the input commands that the old one kept."""
+    from labd.client import Client
+
+    with Client(call.env) as client:
+        for row in kept:
+            try:
+                client.request("hid.serve", {"target": row["target"]}, lab=row["lab"])
+                call.note(f"{row['target']}'s input command is kept again; what it held was released")
+            except LabdError as error:
+                call.note(f"{row['target']}'s input command is not kept any more: {error.message}")
 
 
 def restart_text(data: dict[str, Any], call: Call) -> str:

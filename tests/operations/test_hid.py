@@ -153,6 +153,14 @@ def test_a_kept_helper_ends_with_the_daemon_also_with_one_that_is_killed(typed: 
     until("its end", lambda: not os.path.exists(f"/proc/{pid}") if os.path.isdir("/proc/self") else _gone(pid))
 
 
+def test_a_restart_of_the_daemon_keeps_it_again(typed: BenchInAFolder, rig: FakeRig) -> None:
+    before = typed.json("hid", "serve", "pico")["pid"]
+    typed("hid", "send", "down", "alt")
+    assert "pico's input command is kept again" in typed("daemons", "restart").stderr.decode()
+    [row] = typed.json("daemons")["kept"]
+    assert row["target"] == "pico" and row["pid"] != before and rig.hid[-1] == NONE
+
+
 def _gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
