@@ -241,7 +241,7 @@ OPERATIONS = (
         text=serve_text,
         doc="Starts the command with the word serve behind it. A command of your own then says a line that begins with "
         "serving once it is ready, ends when its stdin does, and is found by later starts of itself. It ends with "
-        "labd hid stop and with the daemon, and lets go of what it holds.",
+        "labd hid stop and with the daemon, and lets go of what it holds; labd daemons restart keeps it again.",
         examples=(("labd hid serve pico", "keep it running"),),
     ),
     Operation(
