@@ -9,7 +9,7 @@ help:
 	@echo "make eval    run every executable scenario for real, and the agents that must fail; writes runs/…/report.md"
 	@echo "make test    make check, then the tests"
 	@echo "make test-agents  the real agent programs against a scripted model, without a network; installs them with npm"
-	@echo "make test-vm  labd against real drivers (V4L2, USB gadget, USB serial) in a QEMU guest; downloads its kernel"
+	@echo "make test-vm  labd in a QEMU guest (V4L2, USB gadget, USB serial; downloads its kernel), and PCs that boot from it"
 	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line"
 	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
 	@echo "make bench-peers  the torture cases against labd and its peers; writes docs/torture.md"
@@ -32,6 +32,7 @@ test-agents: setup
 
 # Downloads Debian's kernel (70 MB) into .labvm/, installs nothing; says why where it can't run.
 test-vm: setup
+	@$(PY) -m pytest -m vm tests/netboot
 	@$(PY) -m tests.labvm
 
 check: setup
