@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 
 from labd import __version__, build, shim
 from labd.errors import LabdError, PassedOn, Unreachable
@@ -124,9 +125,9 @@ class _Alone:
 
     def __enter__(self) -> None:
         import fcntl
-        import time
 
         self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        tell_at: float | None = time.monotonic() + 2
         while True:
             try:
                 fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,7 +136,10 @@ class _Alone:
                 return
             except BlockingIOError:
                 self.call.check_cancelled()
-                time.sleep(0.02)
+            if tell_at is not None and time.monotonic() > tell_at:
+                self.call.note("waiting for another call to connect there …")
+                tell_at = None
+            time.sleep(0.02)
 
     def __exit__(self, *exc: object) -> None:
         os.close(self.fd)

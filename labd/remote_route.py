@@ -56,6 +56,8 @@ def place_of(op: Operation, args: Args, call: Call) -> Place | None:
         where = ", ".join(f"{what} on {name}" for what, name in wired.items())
         raise NotFound(f"which serial interface of {target!r}? they are wired to different machines: {where}",
                        near=list(wired), hint=f"labd {call.lab_words()}serial list {target}")  # fmt: skip
+    if op.path[0] == "timeline":
+        call.note(f"as {away[0]} has it: claims, and refusals of this machine, are not in it")
     return Place(away[0], target)
 
 

@@ -392,7 +392,7 @@ OPERATIONS = (
         effect="admin",
         where="client",
         params=(
-            Param("names", "`labd` or a board's name; the daemon and all it runs when left out", kind="rest"),
+            Param("names", "`labd` or a board's name; the daemon and all it runs when left out", repeat=True),
             Param("all", "also end untracked processes of ours", kind="switch", flags=("--all",)),
             FORCE,
             HOST,

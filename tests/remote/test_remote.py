@@ -18,6 +18,13 @@ def slices(far: Far) -> list[Path]:
     return sorted((far.bench.root / "state" / "labd" / "remote").rglob("*.toml"))
 
 
+def shell(far: Far) -> None:
+    """Capture `dut`, and be logged in there, whatever was before."""
+    far.near("serial", "watch", "dut")
+    until("a prompt", lambda: far.near("serial", "send", "dut", "root", "--expect", "# ", "--timeout", "3",
+                                       check=None).returncode == 0)  # fmt: skip
+
+
 def test_a_console_there_is_watched_read_typed_at_and_waited_for_from_here(far: Far):
     near = far.near
     assert b"dut.console: open" in near("serial", "watch", "dut").stdout
@@ -44,7 +51,7 @@ def test_a_warm_call_starts_no_ssh_and_nothing_is_captured_here(far: Far):
 
 
 def test_what_stdin_brings_is_typed_there(far: Far):
-    far.near("serial", "watch", "dut")
+    shell(far)
     far.near("serial", "send", "dut", "-", stdin=b"echo from-stdin\n")
     far.near("serial", "expect", "dut", "from-stdin", "--since", "0", "--timeout", "20")
 
@@ -92,6 +99,18 @@ def test_a_policy_there_holds_too(far: Far):
     assert 'level = "simulated"' in next(path for path in slices(far) if path.name == "dut.toml").read_text()
 
 
+def test_the_level_of_the_daemon_there_holds_too(far: Far):
+    far.lab(extra='[targets.real]\nhost = "far"\n[[targets.real.serial]]\nname = "x"\ndevice = "/dev/no-such-tty"\n')
+    far.bench("daemons", "stop")
+    far.bench("daemons", "start", env={"LABD_POLICY": "simulated"})
+    try:
+        done = far.near("serial", "send", "real", "x", check=3)
+        assert b"the running daemon sets 'simulated'" in done.stderr
+        assert far.near.json("serial", "show", "dut")[0]["host"] == "far"
+    finally:
+        far.bench("daemons", "stop")
+
+
 def test_a_claim_here_keeps_others_from_the_board_there(far: Far):
     far.near("claim", "dut", env={"LABD_AS": "alice"})
     try:
@@ -103,7 +122,7 @@ def test_a_claim_here_keeps_others_from_the_board_there(far: Far):
 
 def test_a_file_here_is_typed_there_and_one_that_is_missing_is_told_before_anything_is_sent(far: Far):
     near = far.near
-    near("serial", "watch", "dut")
+    shell(far)
     (near.root / "script").write_text("echo of-a-file\n")
     near("serial", "send", "dut", "--file", "script", "--eol", "cr")
     near("serial", "expect", "dut", "of-a-file", "--since", "0", "--timeout", "20")
@@ -124,6 +143,13 @@ def test_a_hint_from_there_works_here(far: Far):
         other.rename(far.near.lab)
     assert f"labd --lab '{other}' serial watch dut".encode() in done.stderr
     assert b"remote/" not in done.stderr
+
+
+def test_all_consoles_are_listed_and_say_which_are_elsewhere(far: Far):
+    far.lab("dut", extra='[targets.here]\n[[targets.here.serial]]\nname = "console"\ndevice = "loopback:uboot"\n')
+    states = {row["target"]: row["state"] for row in far.near.json("serial", "show")}
+    assert states["here"] == "not captured"
+    assert states["dut"] == "wired to far: labd serial show dut asks there"
 
 
 def test_errors_keep_their_code_and_their_form(far: Far):
@@ -191,8 +217,12 @@ def test_a_link_that_is_lost_in_mid_call_is_exit_7_with_what_may_have_been_done(
     near("serial", "show", "dut")
     process = near.start("serial", "send", "dut", "x" * 60, "--pace-ms", "200")
     until("it is typing there", lambda: '"send"' in json.dumps(status(far)))
+    reader = near.start("serial", "log", "dut", "--follow")
+    until("it is read there", lambda: "--follow" in json.dumps(status(far)))
     time.sleep(0.3)
     far.cut()
+    assert b"was lost before the answer was complete" in reader.communicate(timeout=20)[1]
+    assert reader.returncode == 7
     _, said = process.communicate(timeout=20)
     assert process.returncode == 7
     assert b"may have been done" in said and b"labd serial log dut --events" in said
@@ -221,6 +251,7 @@ def test_daemons_there_are_listed_restarted_and_stopped_and_listing_starts_none(
     near("daemons", "restart", "--host", "far")
     assert far.bench.daemon_pid() not in (None, pid)
     assert near.json("daemons")["daemon"]["pid"] == near.daemon_pid()
+    assert near("daemons", "stop", "dut.console", "--host", "far").stdout == b"stopped dut.console\n"
     assert b"stopped labd" in near("daemons", "stop", "--host", "far").stdout
     assert near.json("daemons", "--host", "far")["daemon"] is None
     until("it has ended there", lambda: far.bench.daemon_pid() is None)
