@@ -56,6 +56,7 @@ class Eye(Thread):
         self.rate = 0.0
         """Frames a second, as they come."""
         self._eager = 0
+        self._source: Source | None = None
         self._detector: Detector | None = None
         self._content = ""
         self._kept: OrderedDict[str, Grey] = OrderedDict()
@@ -67,15 +68,22 @@ class Eye(Thread):
 
     # --- for others ------------------------------------------------------------------------------------------------
 
-    def next_frame(self, after_ns: int, until: float, cancelled: Callable[[], bool]) -> Frame | None:
-        """The newest frame that was taken after `after_ns`; None when `until` (time.monotonic) is over before."""
+    def next_frame(
+        self, floor_ns: int, until: float, cancelled: Callable[[], bool] = lambda: False, *, after: Frame | None = None
+    ) -> Frame | None:
+        """The newest frame that is no older than `floor_ns`, and not `after` or before that.
+
+        None when `until` (time.monotonic) is over before there is one.
+        """
         with self.news:
             self._eager += 1
             self.news.notify_all()
+            if self._source is not None and after is None:
+                self._source.poke()
             try:
                 while True:
                     frame = self.newest
-                    if frame is not None and frame.mono_ns > after_ns:
+                    if frame is not None and frame.floor_ns > floor_ns and (after is None or frame.n > after.n):
                         return frame
                     left = until - time.monotonic()
                     if left <= 0 or cancelled():
@@ -129,6 +137,8 @@ class Eye(Thread):
             try:
                 with self._call():
                     source = self._open()
+                with self.news:
+                    self._source = source
                 self._look(source)
             except Lost as lost:
                 why = str(lost)
@@ -138,6 +148,8 @@ class Eye(Thread):
                 why = f"OpenCV fails: {str(broken).strip().splitlines()[-1]}"
             pause = AGAIN_S if self.lost_why is None else min(pause * 2, AGAIN_MOST_S)
             self._lose(why, error)
+            with self.news:
+                self._source = None
             if source is not None:
                 with self._call():
                     source.close()
@@ -193,7 +205,8 @@ class Eye(Thread):
         verdict = ("none", why) if why else ("stale", source.stale) if source.stale else ("ok", "")
         self._count += 1
         wall_ns = time.time_ns() - (time.monotonic_ns() - taken_ns)
-        frame = Frame(self._count, wall_ns, taken_ns, picture, self._content, *verdict)
+        floor_ns = taken_ns if source.floor_ns is None else source.floor_ns
+        frame = Frame(self._count, wall_ns, taken_ns, floor_ns, picture, self._content, *verdict)
         with self.news:
             back = self.lost_why is not None
             self.lost_why = self.lost_error = None

@@ -26,12 +26,14 @@ class Frame:
     """What was seen at one moment. `hash` names the content: it stays while nothing changes but noise and a cursor.
 
     `signal` is `ok`, `none` (no signal: the picture is the device's own) or `stale` (of before a reset), with `why`.
-    `wall_ns` and `mono_ns` say when it was taken: as the camera stamped it, else when it had come in.
+    `wall_ns` and `mono_ns` say when it was taken: as the camera stamped it, else when it had come in. Nothing of it had
+    come in before `floor_ns`.
     """
 
     n: int
     wall_ns: int
     mono_ns: int
+    floor_ns: int
     picture: Picture
     hash: str
     signal: str

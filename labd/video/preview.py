@@ -115,7 +115,7 @@ class Preview:
         request.wfile.write(body)
 
     def _one(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        frame = self._eye.next_frame(time.monotonic_ns(), time.monotonic() + 2, lambda: False)
+        frame = self._eye.next_frame(time.monotonic_ns(), time.monotonic() + 2)
         if frame is None or frame.signal != "ok":
             why = self._eye.state()["why"] if frame is None else frame.why
             self._answer(request, 503, "text/plain; charset=utf-8", f"no picture: {why}".encode())
@@ -139,10 +139,9 @@ class Preview:
         for name, value in {**_HEADERS, "Content-Type": "multipart/x-mixed-replace; boundary=frame"}.items():
             request.send_header(name, value)
         request.end_headers()
-        after, sent, sent_at = 0, "", 0.0
+        frame, sent, sent_at = None, "", 0.0
         while True:
-            frame = self._eye.next_frame(after, time.monotonic() + KEEP_S, lambda: False)
-            after = after if frame is None else frame.mono_ns
+            frame = self._eye.next_frame(0, time.monotonic() + KEEP_S, after=frame)
             if frame is not None and frame.hash == sent and time.monotonic() - sent_at < KEEP_S:
                 time.sleep(1 / RATE)
                 continue

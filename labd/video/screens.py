@@ -74,6 +74,13 @@ class Screens:
                 await self._stop(screen, "stopped")
         return screen is not None
 
+    async def leave_board(self, real: str, target: str) -> None:
+        """Stop capturing the screen of a target's virtual board, which is about to be ended."""
+        async with self._turn((real, target)):
+            screen = self._screens.get((real, target))
+            if screen is not None and screen.device.startswith("board:"):
+                await self._stop(screen, "its virtual board was stopped")
+
     async def ask(self, lab: Lab, target: str, request: Mapping[str, Any], timeout_s: float
                   ) -> tuple[dict[str, Any], bytes]:  # fmt: skip
         """A request's answer and its body. `{"do": "grab", …}`: a picture as PNG; `{"do": "text", …}`: what it says.
@@ -224,9 +231,9 @@ class Screens:
         """What an edit of the lab means for a screen: another device, none any more, or not permitted."""
         target = screen.target
         device = lab.targets.get(target, {}).get("video", {}).get("device")
-        if device == screen.device:
-            return
         async with self._turn((screen.lab_path, target)):
+            if device == screen.device or self._screens.get((screen.lab_path, target)) is not screen:
+                return  # nothing new, or somebody else has seen to it meanwhile
             if device is None:
                 await self._stop(screen, "it is no longer in the lab")
                 return

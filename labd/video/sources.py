@@ -39,9 +39,15 @@ class Source(ABC):
     #: Whether what it shows is of before the target was reset (`why`), and the content has not changed since.
     stale = ""
 
+    #: Before this moment nothing of the picture that was taken had come in, monotonic ns; None: as `take` says.
+    floor_ns: int | None = None
+
     @abstractmethod
     def take(self) -> int:
         """Wait for the next picture; when it was taken, monotonic ns. Raises Lost."""
+
+    def poke(self) -> None:  # noqa: B027 - only streams need it
+        """Somebody waits for a new picture from now on. Called from other threads."""
 
     @abstractmethod
     def picture(self) -> Picture:
@@ -69,10 +75,22 @@ def open_source(found: Found) -> Source:
     if found.kind == "film":
         return Film(found.where)
     if found.kind == "url":
-        return Stream(found.where)
+        return _open_url(found.where)
     from labd.video.camera import Camera
 
     return Camera(found.where)
+
+
+def _open_url(url: str) -> Source:
+    """An MJPEG stream by our own hands where it is one; by FFmpeg whatever it opens."""
+    from labd.video.mjpeg import Mjpeg, NoMjpeg
+
+    if url.lower().startswith("http://"):
+        try:
+            return Mjpeg(url)
+        except NoMjpeg:
+            pass
+    return Stream(url)
 
 
 class Captured(Source):
@@ -104,7 +122,7 @@ class Captured(Source):
 
 
 class Stream(Captured):
-    """MJPEG over HTTP, RTSP and whatever else FFmpeg opens."""
+    """RTSP and whatever else FFmpeg opens. It can't tell how long a frame has waited in a socket."""
 
     def __init__(self, url: str) -> None:
         limits = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, OPEN_MS, cv2.CAP_PROP_READ_TIMEOUT_MSEC, READ_MS,

@@ -58,12 +58,11 @@ def wait(eye: Eye, wish: Wish, cancelled: Callable[[], bool]) -> Frame:
         conditions.append(_Changed(eye, wish.changed_since, wish.region))
     if wish.stable:
         conditions.append(_Settled(eye, wish.still_ms, wish.region))
-    after, seen = wish.newer_ns, "no frame came"
+    frame, seen = None, "no frame came"
     while True:
-        frame = eye.next_frame(after, wish.until, cancelled)
+        frame = eye.next_frame(wish.newer_ns, wish.until, cancelled, after=frame)
         if frame is None:
             raise _why(eye, seen)
-        after = frame.mono_ns
         if frame.signal != "ok":
             seen = f"{'no signal' if frame.signal == 'none' else 'the picture is stale'}: {frame.why}"
             continue

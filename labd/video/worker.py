@@ -129,7 +129,7 @@ class Worker:
         """Take up a picture that an earlier process of this screen gave out."""
         picture = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
         if picture is not None:
-            self.eye.give_out(pictures.Frame(0, 0, 0, np.asarray(picture, np.uint8), name, "ok", ""))
+            self.eye.give_out(pictures.Frame(0, 0, 0, 0, np.asarray(picture, np.uint8), name, "ok", ""))
 
     def _open_preview(self, message: dict[str, Any]) -> dict[str, Any]:
         from labd.video.preview import Preview

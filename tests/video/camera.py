@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.server
 import socket
 import threading
@@ -18,6 +19,17 @@ Picture = NDArray[np.uint8]
 BOUNDARY = b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n"
 
 
+#: Frames of noise that are made, and used in turn.
+NOISES = 5
+
+
+@functools.cache
+def noises(shape: tuple[int, ...], strength: float) -> list[NDArray[np.int16]]:
+    """Normally distributed noise for pictures of a shape."""
+    random = np.random.default_rng(7)
+    return [np.round(random.standard_normal(shape, np.float32) * strength).astype(np.int16) for _ in range(NOISES)]
+
+
 class Camera:
     """Serves what `show` was given last, `fps` times a second, with fresh noise in each frame."""
 
@@ -30,10 +42,10 @@ class Camera:
         self.served = 0
         self.shown_ns = 0
         """When the first frame with the picture that is shown now was sent."""
-        self._picture: Callable[[], Picture] = lambda: np.zeros((480, 640, 3), np.uint8)
+        self._picture: Picture | Callable[[], Picture] = np.zeros((480, 640, 3), np.uint8)
+        self._made: dict[int, bytes] = {}
         self._changed = False
         self._clients: list[socket.socket] = []
-        self._random = np.random.default_rng(1)
         camera = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -57,7 +69,7 @@ class Camera:
 
     def show(self, picture: Picture | Callable[[], Picture]) -> None:
         """From the next frame on, this picture (or what this function gives each time)."""
-        self._picture = picture if callable(picture) else lambda: picture
+        self._picture, self._made = picture, {}
         self._changed = True
 
     def hang_up(self) -> None:
@@ -81,9 +93,17 @@ class Camera:
         self.close()
 
     def _frame(self) -> bytes:
-        picture = self._picture()
+        """The next frame: a picture that stays has as many different ones as there are kinds of noise."""
+        picture, made, kind = self._picture, self._made, self.served % NOISES
+        if callable(picture):
+            return self._encoded(picture(), kind)
+        if kind not in made:
+            made[kind] = self._encoded(picture, kind)
+        return made[kind]
+
+    def _encoded(self, picture: Picture, kind: int) -> bytes:
         if self.noise:
-            rough = picture + self._random.normal(0, self.noise, picture.shape)
+            rough = picture + noises(picture.shape, self.noise)[kind]
             picture = np.clip(rough, 0, 255).astype(np.uint8)
         return cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, self.quality])[1].tobytes()
 

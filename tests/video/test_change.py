@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import cv2
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from labd.video.change import CURSOR_S, Detector
 from labd.video.frame import Grey, Picture, grey
-from tests.video.camera import console
+from tests.video.camera import NOISES, console, noises
 
 #: (size of the capture, blur, noise, JPEG quality, contrast): measured/virtual-bench's capture models, the worst too.
 MODELS = {
@@ -26,18 +25,6 @@ MODELS = {
 FPS = 10
 PAGE = [f"[    {n}.{n * 7919 % 1000000:06d}] usb 1-{n}: new high-speed USB device number {n}" for n in range(20)]
 PROMPT = [*PAGE, "", "debian login: "]
-
-
-#: Frames of noise that are made, and used in turn.
-NOISES = 5
-
-
-@functools.cache
-def noises(size: tuple[int, int], strength: float) -> list[NDArray[np.int16]]:
-    """Normally distributed noise."""
-    random = np.random.default_rng(7)
-    shape = (size[1], size[0])
-    return [np.round(random.standard_normal(shape, np.float32) * strength).astype(np.int16) for _ in range(NOISES)]
 
 
 class Seen:
@@ -59,7 +46,7 @@ class Seen:
             rough = cv2.GaussianBlur(rough, (0, 0), blur)
         self.frames += 1
         pixels = cv2.addWeighted(rough, contrast, rough, 0, 20 * (1 - contrast), dtype=cv2.CV_16S)
-        pixels = np.clip(pixels + noises(size, noise)[self.frames % NOISES], 0, 255).astype(np.uint8)
+        pixels = np.clip(pixels + noises((size[1], size[0]), noise)[self.frames % NOISES], 0, 255).astype(np.uint8)
         data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
         return np.asarray(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE), np.uint8)
 
