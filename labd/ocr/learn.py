@@ -148,7 +148,7 @@ class _Fit:
 def _all_laid(picture: Array, lines: list[str]) -> Iterator[tuple[float, _Fit]]:
     """The known text laid over every likely grid, each with how well its blanks and words fit there."""
     for grid in _grids(picture):
-        found = _laid(picture, grid, lines)
+        found = _laid(picture, grid, lines) if grid.columns >= 2 and grid.rows >= 1 else None
         if found is not None:
             yield found
 
@@ -169,7 +169,7 @@ def _grids(picture: Array) -> Iterator[Grid]:
             wide, high = round(width), round(height)
             for left in dict.fromkeys((0, round(x) % wide)):
                 for top in dict.fromkeys((0, round(y) % high)):
-                    yield search.grid(left, top, wide, high)
+                    yield Grid(left, top, wide, high, (search.width - left) // wide, (search.height - top) // high)
 
 
 def _laid(picture: Array, grid: Grid, lines: list[str]) -> tuple[float, _Fit] | None:

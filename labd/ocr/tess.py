@@ -8,8 +8,9 @@ process group that is ended whole.
 from __future__ import annotations
 
 import os
-import re
 import shutil
+import statistics
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -22,8 +23,8 @@ from labd.ocr.page import Line
 #: Seconds that tesseract gets for one picture.
 DEADLINE_SECONDS = 20.0
 
-#: Words that tesseract is less sure of, from 0 to 100, are noise.
-_SURE = 30.0
+#: Lines that tesseract is less sure of, 0 to 1, are noise.
+_SURE = 0.4
 
 #: Letters are brought up to about the size that tesseract was trained on: pictures smaller than this are doubled.
 _SMALL = 1000
@@ -76,29 +77,35 @@ def lines_of(table: str, scale: float) -> list[Line]:
     from pytesseract import pytesseract
 
     words = pytesseract.file_to_dict(table, "\t", -1)
-    grouped: dict[tuple[int, ...], list[int]] = {}
+    grouped: dict[tuple[int, ...], list[_Word]] = {}
     for i, text in enumerate(words.get("text", ())):
-        if str(text).strip() and float(words["conf"][i]) >= _SURE:
+        if str(text).strip() and float(words["conf"][i]) >= 0:
             key = tuple(int(words[name][i]) for name in ("block_num", "par_num", "line_num"))
-            grouped.setdefault(key, []).append(i)
-    return [_line(words, indices, scale) for indices in grouped.values()]
+            edges = [float(words[name][i]) / scale for name in ("left", "top", "width", "height")]
+            grouped.setdefault(key, []).append(_Word(str(text).strip(), float(words["conf"][i]) / 100, *edges))
+    letter = statistics.median([w.width / len(w.text) for line in grouped.values() for w in line] or [1.0])
+    lines = [_line(found, letter) for found in grouped.values()]
+    return [line for line in lines if line.confidence >= _SURE]
 
 
-def _line(words: dict[str, list[object]], indices: list[int], scale: float) -> Line:
-    def number(name: str, i: int) -> float:
-        return float(str(words[name][i]))
+class _Word(NamedTuple):
+    text: str
+    confidence: float
+    left: float
+    top: float
+    width: float
+    height: float
 
-    text = " ".join(str(words["text"][i]).strip() for i in indices)
-    weight = [len(str(words["text"][i])) for i in indices]
-    confidence = sum(number("conf", i) * w for i, w in zip(indices, weight, strict=True)) / sum(weight) / 100
-    box = (
-        min(number("left", i) for i in indices) / scale,
-        min(number("top", i) for i in indices) / scale,
-        max(number("left", i) + number("width", i) for i in indices) / scale,
-        max(number("top", i) + number("height", i) for i in indices) / scale,
-    )
-    left, top, right, bottom = (round(value) for value in box)
-    return Line(re.sub(r"\s+", " ", text), min(confidence, 1.0), (left, top, right, bottom))
+
+def _line(words: list[_Word], letter: float) -> Line:
+    """One line of words, with as many blanks between them as letters of that width would take."""
+    text, end = "", words[0].left
+    for word in words:
+        text += " " * (max(1, round((word.left - end) / letter)) if text else 0) + word.text
+        end = word.left + word.width
+    confidence = sum(word.confidence * len(word.text) for word in words) / sum(len(word.text) for word in words)
+    top, bottom = min(word.top for word in words), max(word.top + word.height for word in words)
+    return Line(text, min(confidence, 1.0), (round(words[0].left), round(top), round(end), round(bottom)))
 
 
 def _prepared(frame: Array) -> tuple[Array, float]:

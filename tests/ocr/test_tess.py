@@ -65,11 +65,12 @@ def test_words_become_lines_with_their_box_and_how_sure_it_is() -> None:
         "1\t1\t0\t0\t0\t0\t0\t0\t640\t480\t-1\t",
         "5\t1\t1\t1\t1\t1\t20\t40\t60\t30\t96.5\tBoot",
         "5\t1\t1\t1\t1\t2\t90\t42\t80\t28\t90.0\tmenu",
+        "5\t1\t1\t1\t1\t3\t260\t42\t20\t28\t20\t>",
         "5\t1\t1\t1\t2\t1\t20\t90\t60\t30\t12.0\t~~;",
         "5\t1\t1\t1\t3\t1\t20\t140\t60\t30\t80\t\"",
     ])  # fmt: skip
     first, second = tess.lines_of(table, 2.0)
-    assert (first.text, first.box) == ("Boot menu", (10, 20, 85, 35))
-    assert first.confidence == pytest.approx(0.93)
+    assert (first.text, first.box) == ("Boot menu    >", (10, 20, 140, 35))
+    assert first.confidence == pytest.approx((0.93 * 8 + 0.2) / 9)
     assert second.text == '"'
-    assert tess.sure([first, second]) == pytest.approx((0.93 * 9 + 0.8) / 10)
+    assert tess.sure([first, second]) == pytest.approx((first.confidence * 14 + 0.8) / 15)
