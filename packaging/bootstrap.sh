@@ -42,8 +42,10 @@ missing=
 used="sz:lrzsz busybox:busybox socat:socat uhubctl:uhubctl dnsmasq:dnsmasq-base ip:iproute2
     qemu-system-x86_64:qemu-system-x86 qemu-system-aarch64:qemu-system-arm /usr/share/OVMF/OVMF_CODE_4M.fd:ovmf
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu /usr/lib/ipxe/snponly.efi:ipxe
-    /usr/lib/ipxe/qemu/pxe-virtio.rom:ipxe-qemu cpio:cpio v4l2-ctl:v4l-utils"
-[ "$(uname)" = Darwin ] && used="sz:lrzsz socat:socat uhubctl:uhubctl dnsmasq:dnsmasq qemu-system-x86_64:qemu"
+    /usr/lib/ipxe/qemu/pxe-virtio.rom:ipxe-qemu cpio:cpio v4l2-ctl:v4l-utils
+    tesseract:tesseract-ocr /usr/share/seabios/vgabios-stdvga.bin:seabios"
+[ "$(uname)" = Darwin ] && used="sz:lrzsz socat:socat uhubctl:uhubctl dnsmasq:dnsmasq qemu-system-x86_64:qemu
+    tesseract:tesseract"
 for program in $used; do
     [ -e "${program%%:*}" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "${program%%:*}" >/dev/null 2>&1 ||
         missing="$missing ${program##*:}"

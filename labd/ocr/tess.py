@@ -98,10 +98,13 @@ class _Word(NamedTuple):
 
 
 def _line(words: list[_Word], letter: float) -> Line:
-    """One line of words, with as many blanks between them as letters of that width would take."""
+    """One line of words, with as many blanks between them as letters of that width would take.
+
+    A gap is wider than its blanks by the margins of the letters beside it.
+    """
     text, end = "", words[0].left
     for word in words:
-        text += " " * (max(1, round((word.left - end) / letter)) if text else 0) + word.text
+        text += " " * (max(1, round((word.left - end) / letter - 0.6)) if text else 0) + word.text
         end = word.left + word.width
     confidence = sum(word.confidence * len(word.text) for word in words) / sum(len(word.text) for word in words)
     top, bottom = min(word.top for word in words), max(word.top + word.height for word in words)
