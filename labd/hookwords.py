@@ -26,7 +26,6 @@ _WRAPPERS: dict[str, tuple[set[str], int]] = {
     "flock": ({"-w", "--timeout", "-E"}, 1),
     "nohup": (set(), 0),
     "setsid": (set(), 0),
-    "exec": (set(), 0),
 }
 
 #: Words of a shell that do something by themselves; the next command of the script is the one to look at.
@@ -65,7 +64,7 @@ class Hook:
         if not places:
             self.problem = self.problem or "it names no program"
             return
-        self.programs += [words[at] for at in places if words[at] != "exec"]
+        self.programs += [words[at] for at in places]
         by_sudo = [at for at in places if os.path.basename(words[at]) == "sudo"]
         if by_sudo:
             self.by_sudo = words[next((at for at in places if at > by_sudo[-1]), len(words)) :]
@@ -82,6 +81,7 @@ class Hook:
         where = ""
         for words in _commands(script):
             words = words[next(iter(programs(words)), len(words)) :]
+            words = words[1:] if words[:1] == ["exec"] else words
             if words[:1] == ["cd"] and len(words) == 2:
                 where = os.path.join(where, self._expanded(words[1]))
             if not words or words[0] in _PASSING:
