@@ -37,8 +37,11 @@ def new_id() -> str:
 
 
 def probe(ident: str) -> str:
-    """The line that asks what kind of shell this is; see `shell_in`."""
-    word = f"'L''{ident}P'" + "${PWD:+s}."
+    """The line that asks what kind of shell this is; see `shell_in`.
+
+    `${PWD+s}` without a colon: U-Boot knows `${X:+s}`, the wrong way round, and would pass for a POSIX shell.
+    """
+    word = f"'L''{ident}P'" + "${PWD+s}."
     return f" echo {word} {word}"
 
 

@@ -20,6 +20,8 @@ LAB = """
 name = "console"
 device = "board:uboot-x86"
 prompt = "=> $"
+[targets.pc.video]
+device = "board:uboot-x86"
 [targets.pc.power]
 cycle_cmd = "qmp cycle --delay-ms 50"
 on_cmd = "qmp on"
@@ -100,6 +102,9 @@ def test_a_board_is_powered_on_watched_from_its_first_word_and_run_at_its_prompt
     (rx,) = labd.root.glob("state/labd/journal/*/pc/console/rx/*.raw")
     assert rx.read_bytes().lstrip().startswith(b"U-Boot 20"), "nothing of the beginning is lost"
     assert "GNU ld" in labd.out("serial", "run", "pc", "version")
+    assert labd.out("serial", "run", "pc", "setenv a 'x y'; echo $a; false", check=1) == "x y\n", (
+        "in U-Boot's own shell"
+    )
     assert board_of(labd)["restarts"] == 0
 
 
@@ -160,18 +165,27 @@ def test_a_restarted_daemon_goes_on_with_it_and_a_killed_one_leaves_no_qemu(labd
     assert board_of(labd)["qemu"] != board["qemu"]
 
 
-def test_it_ends_with_the_last_channel_that_uses_it(labd: BenchInAFolder):
+def test_it_ends_with_the_last_channel_that_uses_it_or_by_name_with_all_that_watch_it(labd: BenchInAFolder):
     labd("serial", "watch", "pc")
     qemu = board_of(labd)["qemu"]
+    labd("video", "watch", "pc")
     labd("serial", "stop", "pc")
+    assert board_of(labd)["qemu"] == qemu, "its screen is watched"
+    labd("video", "stop", "pc")
     assert labd.json("daemons")["boards"] == [] and not alive(qemu)
 
-
-def test_it_can_be_stopped_by_name_and_is_not_started_again_by_what_watched_it(labd: BenchInAFolder):
     labd("serial", "watch", "pc")
+    labd("video", "watch", "pc")
     assert "pc.board" in labd.out("daemons", "stop", "pc.board")
     listed = labd.json("daemons")
-    assert (listed["boards"], listed["channels"]) == ([], [])
+    assert (listed["boards"], listed["channels"]) == ([], []), "nothing starts it again"
+    assert "not captured" in labd.out("video", "show", "pc")
+
+
+def test_a_part_that_the_board_has_not_is_told_with_those_that_it_has(labd: BenchInAFolder):
+    refused = labd("video", "watch", "arm", check=7).stderr.decode()
+    assert "board:uboot-arm64 has no video; it has serial, nic" in refused
+    assert labd.json("daemons")["boards"] == []
 
 
 def test_what_is_no_board_is_told_with_what_was_meant(labd: BenchInAFolder):
