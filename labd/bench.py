@@ -326,6 +326,7 @@ class Bench:
 
     async def _leave_machine(self, lab_path: str, target: str) -> None:
         """Stop capturing a virtual board: it would be started again at once."""
+        await self.screens.leave_board(lab_path, target)
         entry = self.entries.get((lab_path, target))
         if entry is not None:
             await entry.channel.stop([name for name, device in entry.channel.devices().items()
