@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labd.hookwords import Hook
 from labd.platform.inventory import group_of, this_account, user_name
-from labd.platform.inventory_linux import LinuxInventory
+from labd.platform.inventory_linux import FIRMWARE, FONT_FOLDERS, LinuxInventory
 
 
 def test_a_machine_without_proc_and_sys_has_no_answers_and_no_errors(tmp_path: Path) -> None:
@@ -81,3 +81,10 @@ def test_damaged_files_of_the_kernel_are_read_as_empty(tmp_path: Path, text: str
     odd = LinuxInventory(str(tmp_path))
     assert odd.listeners("udp", 67) == [] and odd.listeners("tcp", 80) == [] and odd.networks() == []
     assert not odd.may_serve() and not odd.descends(1, 2) and odd.usb_hubs() == [] and odd.power_troubles() == []
+
+
+def test_fonts_are_looked_for_where_the_reader_takes_them_from() -> None:
+    from labd.ocr.library import FIRMWARE as IMAGES
+    from labd.ocr.library import PSF_PLACES
+
+    assert set(FONT_FOLDERS) <= set(PSF_PLACES) and set(FIRMWARE) <= {path for row in IMAGES for path in row}
