@@ -67,6 +67,7 @@ class _Visit:
         self.link = link
         self.op = op
         self.args = args
+        self.in_daemon = call.bench is not None
         self.at_once = op.effect_of(args) == "observe" and op.where != "client" and not shipment.any
         self.call = call
         self.place = place
@@ -92,6 +93,8 @@ class _Visit:
     def __exit__(self, *exc: object) -> None:
         if self.socket is not None:
             self.socket.close()
+            if self.in_daemon and exc[0] is None:
+                self.link.keep_spare()
 
     def _greeted(self) -> bool:
         """Whether the far daemon took the lab up. False where nobody answered: nothing was asked for then."""
@@ -124,7 +127,7 @@ class _Visit:
             "files": files, "work": self.shipment.any, "from": own_name(), "face": self.call.face,
         }  # fmt: skip
         body = json.dumps(brought).encode()
-        self.socket.sendall(b"S%d\n%s" % (len(body), body) + (self._request() if self.at_once else b""))
+        self.socket.sendall(b"%d\n%s" % (len(body), body) + (self._request() if self.at_once else b""))
         for piece in self.shipment.pieces({file["name"]: file["size"] for file in files}):
             self.socket.sendall(piece)
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Bytes of what a visitor may bring beside its files: a lab's slice is a few hundred.
 ABOUT_BYTES = 1 << 20
 
+#: Seconds that a visitor who has connected may take to say what he wants: connections are made before they are needed.
+SPARE_S = 60.0
+
 #: Bytes of a file that are on the wire at once.
 PIECE = 1 << 18
 
@@ -33,7 +36,9 @@ _count = 0
 
 async def welcome(peer: Peer, state: str) -> Visit | None:
     """Take a visitor's lab and files; None when it was turned away, and told why."""
-    header = await peer.line(64)
+    header = b""
+    with trio.move_on_after(SPARE_S):
+        header = await peer.line(64)
     size = int(header[1:]) if header[1:].isdigit() else ABOUT_BYTES + 1
     if size > ABOUT_BYTES:
         return None

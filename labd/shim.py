@@ -65,13 +65,13 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
         raise NeedsDaemon
     if op.where == "client" and bench is not None:
         raise NeedsClient
+    call.bench = bench
     if elsewhere is not None:
         from labd import remote_call
 
         passage.start(**decided, decision="permitted", host=elsewhere.host)
         return remote_call.run(op, args, call, elsewhere)
     passage.start(**decided, decision="permitted")
-    call.bench = bench
     return run()
 
 

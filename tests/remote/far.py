@@ -54,10 +54,10 @@ class Far:
         shutil.copy(self.root / "user.pub", self.root / "authorized")
         self.know(self.root / "host.pub")
 
-    def know(self, key: Path) -> None:
-        """Make `key` the one that the machine's host key has to be."""
+    def know(self, key: Path, port: int | None = None) -> None:
+        """Make `key` the one that the machine's host key has to be (reached by another port than its own)."""
         kind, data, *_ = key.read_text().split()
-        (self.root / "known").write_text(f"[127.0.0.1]:{self.port} {kind} {data}\n")
+        (self.root / "known").write_text(f"[127.0.0.1]:{port or self.port} {kind} {data}\n")
 
     def _configure(self) -> None:
         own = {name: value for name, value in self.bench.env.items() if name.startswith(("HOME", "XDG"))}

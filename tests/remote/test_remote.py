@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -48,6 +49,19 @@ def test_a_warm_call_starts_no_ssh_and_nothing_is_captured_here(far: Far):
     assert far.ssh_runs() == before
     assert far.near.json("daemons")["channels"] == []
     assert not (far.near.root / "state" / "labd" / "journal").exists()
+
+
+def test_a_connection_for_the_next_call_is_made_ahead_and_one_that_ended_is_not_used(far: Far):
+    far.near("serial", "watch", "dut")
+    (door,) = [path for path in (far.near.runtime / "labd" / "ssh").iterdir() if path.suffix == ".sock"]
+    with socket.socket(socket.AF_UNIX) as spare:  # as the daemon does it
+        spare.connect(str(door))
+        spare.sendall(b"S")
+        far.bench("daemons", "stop")
+        spare.settimeout(20)
+        assert spare.recv(1) == b""
+    far.near("serial", "show", "dut")
+    far.near("serial", "watch", "dut")
 
 
 def test_what_stdin_brings_is_typed_there(far: Far):
