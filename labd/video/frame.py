@@ -96,7 +96,10 @@ def grey(picture: Picture) -> Grey:
 
 
 def png(picture: Picture) -> bytes:
-    """As a PNG file: quick rather than small."""
+    """As a PNG file: quick rather than small. Without any colour it has but grey levels: a third of the work."""
+    blue, green, red = cv2.split(picture)
+    if np.array_equal(green, blue) and np.array_equal(green, red):
+        picture = np.asarray(green, np.uint8)
     quick = [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE, cv2.IMWRITE_PNG_COMPRESSION, 1]
     return _encoded(".png", picture, quick)
 
