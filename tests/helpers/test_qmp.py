@@ -41,9 +41,9 @@ def test_what_is_typed_at_the_keyboard_is_answered_on_the_console(vm: UbootVm) -
 
 def test_every_printable_character_arrives_as_itself(vm: UbootVm) -> None:
     printable = "".join(sorted(set(string.printable) - set(string.whitespace))) + " x"
-    for start_at in range(0, len(printable), 16):  # with a wait between, for a machine that gets no time
-        at, text = len(vm.console()), printable[start_at : start_at + 16]
-        assert told(vm, "type", text) == (0, "", "")
+    for start_at in range(0, len(printable), 12):  # with a wait between, for a machine that gets no time
+        at, text = len(vm.console()), printable[start_at : start_at + 12]
+        assert told(vm, "--hold-ms", "12", "--gap-ms", "12", "type", text) == (0, "", "")
         vm.wait(text, at)
     assert told(vm, "key", "ctrl-c") == (0, "", "")
     vm.wait("=> ", at)
