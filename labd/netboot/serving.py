@@ -1,12 +1,12 @@
 """The daemon's side of network boot: one keeper process for each target that is served, and what it has reported.
 
-Blocks; it is called from the worker threads of calls, and reads each keeper in a thread of its own. Thread-safe. Every
-event goes to the target's chronicle and, like all that the servers say, to a log file of the target.
+Light, since every daemon imports it. Blocks; it is called from the worker threads of calls, and reads each keeper in a
+thread of its own. Thread-safe. Every event goes to the target's chronicle and, like all that the servers say, to a log
+file of the target.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import queue
@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from labd import paths, shim
 from labd.errors import Busy, LabdError, Unreachable
-from labd.netboot import link
-from labd.netboot.engine import end_left
-from labd.netboot.orders import Orders, failure, raised
-from labd.platform import net
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from labd.chronicle import Chronicle
+    from labd.netboot.link import Links
     from labd.netboot.orders import Process
     from labd.netboot.plan import Plan
 
@@ -90,7 +87,7 @@ class Netboots:
 
     # --- what operations ask -----------------------------------------------------------------------------------------
 
-    def start(self, lab_path: str, target: str, plan: Plan, links: link.Links, who: Mapping[str, Any],
+    def start(self, lab_path: str, target: str, plan: Plan, links: Links, who: Mapping[str, Any],
               env: Mapping[str, str]) -> tuple[dict[str, Any], str]:  # fmt: skip
         """Serve a target; (facts, `started`, `unchanged`, or `restarted` when it was served by another plan).
 
@@ -101,7 +98,9 @@ class Netboots:
             if running is not None and running.plan == plan:
                 return running.facts(), "unchanged"
             self._not_another(lab_path, target, plan.interface)
-            address = ipaddress.IPv4Address(plan.host_ip)
+            from ipaddress import IPv4Address
+
+            address = IPv4Address(plan.host_ip)
             links.guard(plan.interface, target, address, gains=True, ours=[running.plan.host_ip] if running else [])
             if running is not None:
                 self.stop(lab_path, target, who)
@@ -120,6 +119,8 @@ class Netboots:
             last = self._end(served)
             self._tell(served, "stopped", who=who, interface=served.plan.interface, why=last.get("message"))
             if last.get("report") == "failed":
+                from labd.netboot.orders import raised
+
                 raise raised(last)
             return True
 
@@ -161,13 +162,17 @@ class Netboots:
                     hint=f"labd netboot stop {served.target}",
                 )
 
-    def _launch(self, lab_path: str, target: str, plan: Plan, links: link.Links, env: Mapping[str, str]) -> Served:
+    def _launch(self, lab_path: str, target: str, plan: Plan, links: Links, env: Mapping[str, str]) -> Served:
+        from labd.netboot.link import root_words
+        from labd.netboot.orders import Orders, raised
+        from labd.platform import net
+
         program = net.find_program("dnsmasq", env.get("PATH"))
         if program is None:
             mac = sys.platform == "darwin"
             raise Unreachable("network boot needs dnsmasq, which is not installed",
                               hint="brew install dnsmasq" if mac else "sudo apt-get install dnsmasq-base")  # fmt: skip
-        before = link.root_words()
+        before = root_words()
         directory = os.path.join(self.runtime, "netboot", plan.interface)
         os.makedirs(directory, mode=0o700, exist_ok=True)
         orders = Orders(plan, program, os.getuid(), f"{target} of {lab_path} (pid {os.getpid()})",
@@ -234,12 +239,19 @@ class Netboots:
                     last = report
         served.process.stdout.close()
         served.process.wait()
+        self._ended(served, last or self._why_gone(served, said))
+
+    def _why_gone(self, served: Served, said: str) -> dict[str, Any]:
+        """The last report of a keeper that made none, whose last words were `said`; its dnsmasq is ended."""
+        from labd.netboot.engine import end_left
+        from labd.netboot.link import asks_password, no_root
+        from labd.netboot.orders import failure
+
+        if asks_password(said):
+            return failure(no_root("sudo asks for a password"))
+        end_left(served.directory)  # it was killed, and its dnsmasq runs as this user
         gone = f"what serves {served.plan.interface} ended unexpectedly{': ' + said if said else ''}"
-        if not last and link.asks_password(said):
-            last = failure(link.no_root("sudo asks for a password"))
-        if not last:  # it was killed, and its dnsmasq runs as this user
-            end_left(served.directory)
-        self._ended(served, last or {"report": "failed", "type": "Unreachable", "message": gone})
+        return {"report": "failed", "type": "Unreachable", "message": gone}
 
     def _ended(self, served: Served, last: dict[str, Any]) -> None:
         served.ended = last

@@ -234,8 +234,9 @@ def test_without_dnsmasq_it_says_what_to_install(net: NetBench, monkeypatch: pyt
     from labd.errors import Unreachable
     from labd.netboot import serving
     from labd.netboot.plan import plan
+    from labd.platform import net as system
 
-    monkeypatch.setattr(serving.net, "find_program", lambda name, path: None)
+    monkeypatch.setattr(system, "find_program", lambda name, path: None)
     wanted = plan("dut", {"interface": "va", "tftp_root": "."}, {}, str(net.root))
     netboots = serving.Netboots("/nowhere", "/nowhere", None, print)  # type: ignore[arg-type]
     with pytest.raises(Unreachable) as raised:
