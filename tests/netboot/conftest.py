@@ -63,6 +63,10 @@ class Cable:
         ip("-n", self.here, "link", "del", "va")
 
     def remove(self) -> None:
+        with contextlib.suppress(OSError):  # the locks of interfaces that are no more
+            number = os.stat(f"/var/run/netns/{self.here}").st_ino
+            for lock in Path("/var/run").glob(f"labd-netboot-{number}-*.lock"):
+                lock.unlink()
         for space in (self.here, self.there):
             subprocess.run(["ip", "netns", "del", space], capture_output=True)
 
