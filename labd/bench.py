@@ -202,8 +202,9 @@ class Bench:
         stopped = await self.boards.stop_named(name)
         for (lab_path, target), machine in list(self.machines.running.items()):
             if machine.name == name:
-                await self._leave_machine(lab_path, target)
-                stopped += await self.machines.stop_named(name)
+                await self._leave_machine(lab_path, target)  # ends it too where nothing else uses it
+                await self.machines.stop_named(name)
+                stopped.append(name)
         if not stopped:
             raise NotFound(f"no simulated board {name!r} runs", hint="labd daemons")
         return {"stopped": stopped}

@@ -22,6 +22,8 @@ import numpy as np
 from labd.video.frame import Picture
 from labd.video.sources import OPEN_MS, READ_MS, Lost, Source, in_colour, without_password
 
+#: The most that is to wait in the socket, bytes: a second of 1080p. The system may make it less.
+WAITING_MOST = 4 << 20
 #: The most that a header and a frame may have, bytes.
 HEAD_MOST, FRAME_MOST = 1 << 16, 64 << 20
 
@@ -40,6 +42,7 @@ class Mjpeg(Source):
         self._what = without_password(url)
         self._jpeg = b""
         self._socket: socket.socket = _connected(url, self._what)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WAITING_MOST)
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_w, False)
         try:
@@ -50,7 +53,9 @@ class Mjpeg(Source):
                 raise Lost(f"{self._what} does not answer: {error}") from None
             raise
         self._socket.setblocking(False)
-        self._empty_ns = time.monotonic_ns()
+        self._room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        self._empty_ns = self._mark_ns = time.monotonic_ns()
+        self._since_mark = 0
 
     def take(self) -> int:
         """The newest frame that has come in whole; waits for one."""
@@ -87,18 +92,29 @@ class Mjpeg(Source):
         os.close(self._wake_w)
 
     def _drain(self) -> tuple[bytes, int] | None:
-        newest = None
-        while True:
+        """Read what has come in, or as much as may wait at once: a sender that knows no pace must not keep us here."""
+        newest, read = None, 0
+        while newest is None or read < self._room:
             try:
                 data = self._socket.recv(1 << 18)
             except BlockingIOError:
-                self._empty_ns = time.monotonic_ns()
+                self._empty_ns = self._mark_ns = time.monotonic_ns()
+                self._since_mark = 0
                 return newest
             except OSError as error:
                 raise Lost(f"{self._what}: {error.strerror}") from None
             if not data:
                 raise Lost(f"{self._what} gives no more frames: the connection was closed")
+            read += len(data)
+            self._count(len(data))
             newest = self._parts.feed(data, self._empty_ns) or newest
+        return newest
+
+    def _count(self, read: int) -> None:
+        """What waited at the mark has been read when as much as may wait was read since: then that was as if empty."""
+        self._since_mark += read
+        if self._since_mark > self._room:
+            self._empty_ns, self._mark_ns, self._since_mark = self._mark_ns, time.monotonic_ns(), 0
 
 
 class Parts:

@@ -59,6 +59,8 @@ class Screens:
             if screen is not None and (restart or screen.device != device):
                 await self._stop(screen, "restarted" if restart else f"it is to be {redact(device)}")
                 screen = None
+            if screen is not None and device.startswith("board:"):
+                await self._to_open(*key, device)  # somebody may have ended the board; what captures it finds it again
             if screen is None:
                 screen = await self._start(key, device, level)
                 await self._first_sight(screen, patient)

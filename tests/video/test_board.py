@@ -60,6 +60,14 @@ def test_a_board_is_seen_from_its_first_picture_on_and_through_a_reset(bench: Be
     assert again["hash"] != typed["hash"], "never the picture of before the reset"
 
 
+def test_a_board_is_ended_with_what_watches_its_screen_and_started_by_the_next_watch(bench: BenchInAFolder) -> None:
+    bench("video", "watch", "pc")
+    bench("daemons", "stop", "pc.board")
+    assert bench.json("video", "show", "pc")["state"] is None
+    bench("video", "watch", "pc")
+    assert shot(bench)["signal"] == "ok"
+
+
 def test_the_board_ends_with_the_last_channel_that_uses_it(bench: BenchInAFolder) -> None:
     bench("video", "watch", "pc")
     bench("serial", "stop", "pc")

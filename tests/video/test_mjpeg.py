@@ -64,6 +64,19 @@ def test_a_reader_that_was_held_up_gets_the_newest_frame_and_knows_what_is_old()
         source.close()
 
 
+def test_a_sender_that_knows_no_pace_is_read_at_ours() -> None:
+    with Camera(fps=1e6) as camera:
+        camera.show(console(*["line after line"] * 20, size=(1280, 720)))
+        source = Mjpeg(camera.url)
+        asked_ns = time.monotonic_ns()
+        until = time.monotonic() + 20
+        while source.floor_ns is None or source.floor_ns < asked_ns:
+            assert time.monotonic() < until, "it never knows of a frame that it is new"
+            source.take()
+            time.sleep(0.01)
+        source.close()
+
+
 def test_other_answers_are_left_to_ffmpeg_and_no_answer_is_a_loss() -> None:
     class Page(http.server.BaseHTTPRequestHandler):
         def log_message(self, *args: object) -> None:
