@@ -114,11 +114,12 @@ class Link:
 
     def _refused(self, done: shim.Ended) -> LabdError:
         """labd there is of our version, and said why its daemon does not run."""
-        try:
-            said = _json_in(done.err)["error"]
-            return PassedOn(f"labd on host {self.host.name!r}: {said['message']}", int(said["exit"]), hint=said["hint"])
-        except (ValueError, KeyError, TypeError):
-            return no_labd(self.host, done.err or done.out)
+        for line in reversed(done.err.decode("utf-8", "replace").splitlines()):
+            if line.startswith('{"error"'):
+                said = json.loads(line)["error"]
+                text = f"labd on host {self.host.name!r}: {said['message']}"
+                return PassedOn(text, int(said["exit"]), hint=said["hint"])
+        return no_labd(self.host, done.err or done.out)
 
     def _tell_build(self, facts: dict[str, Any]) -> None:
         if facts.get("build") != build.digest():
