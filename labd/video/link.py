@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Seconds for a new process to say that it is ready (it loads OpenCV), and without a sign of life after that.
-READY_S, SILENT_S = 30.0, 4.0
+READY_S, SILENT_S = 60.0, 4.0
 #: Seconds before a process that died is followed by another: first and at most; one that lived this long starts afresh.
 AGAIN_S, AGAIN_MOST_S, LIVED_S = 0.2, 10.0, 30.0
 #: Seconds that an answer may be late beside what was waited for.
@@ -95,6 +95,11 @@ class Link:
                     return self._answered(*asked.answer)
             raise Unreachable(f"{self.name}: the capture was stopped")
         raise TimedOut(f"{self.name}: the capture process did not answer in time; it may be starting again")
+
+    async def loaded(self) -> None:
+        """Until the process can work, at most READY_S: loading OpenCV takes long on a slow machine."""
+        with trio.move_on_after(READY_S):
+            await self._ready.wait()
 
     def remember(self, name: str, png: bytes) -> None:
         """This whole picture was given out under this hash."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labd.bench import Bench
     from labd.lab import Lab
 
-#: Seconds for a screen to be seen for the first time.
+#: Seconds for a screen to be seen for the first time, once its process has loaded what it needs.
 OPEN_S = 20.0
 
 Key = tuple[str, str]
@@ -186,6 +186,7 @@ class Screens:
                 del self._screens[screen.lab_path, screen.target]
 
     async def _first_sight(self, screen: Screen, patient: bool) -> None:
+        await screen.link.loaded()
         with trio.move_on_after(OPEN_S):
             while screen.sight["signal"] == "lost" and not screen.sight.get("tried"):
                 await screen.news.wait()

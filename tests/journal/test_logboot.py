@@ -84,9 +84,10 @@ def test_a_reset_is_a_boot_before_the_board_has_said_anything(board: Board) -> N
     assert b"odd firmware" not in since_boot(board)
 
 
-def test_a_simulated_board_that_was_started_has_booted(board: Board) -> None:
+@pytest.mark.parametrize("state", ["started", "reset", "on"])
+def test_a_simulated_board_that_was_started_or_reset_has_booted(board: Board, state: str) -> None:
     board.says(b"before\r\n")
-    board.journal.event("dut", state="started", pid=7)
+    board.journal.event("dut", state=state, pid=7)
     board.journal.tx(b"x")
     board.says(b"after\r\n")
     board.journal.event("dut", state="exited", code=0)
