@@ -88,6 +88,12 @@ class Bundle:
         return journal_view.interfaces(self.directory / "journal")
 
     @cached_property
+    def benches(self) -> dict[str, list[dict[str, Any]]]:
+        """target → what its journal tells of channels other than serial lines, oldest first."""
+        found = journal_view.benches(self.directory / "journal")
+        return {target: journal_view.events(path) for target, path in found.items()}
+
+    @cached_property
     def boards(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """(target, interface) → what the simulated board there wrote down."""
         names = {path.stem for path in (self.directory / "dut").rglob("*.jsonl")}

@@ -15,6 +15,11 @@ def interfaces(root: Path) -> dict[tuple[str, str], Path]:
     return {(path.parent.name, path.name): path for path in found}
 
 
+def benches(root: Path) -> dict[str, Path]:
+    """target → the journal of what was done to it and seen of it on channels other than serial lines."""
+    return {path.parent.name: path for path in sorted(root.rglob("@bench")) if path.is_dir()}
+
+
 def raw(store: Path) -> bytes:
     """The bytes of a store, in order. Empty if there is none."""
     segments = sorted(store.glob("*.raw"), key=lambda path: path.name)

@@ -26,6 +26,8 @@ def grade(bundle: Bundle) -> Verdict:
         *said_and_done.had_to_run(bundle),
         *received(bundle),
         *journal(bundle),
+        *told_of(bundle),
+        *driven(bundle),
         *printed(bundle),
         *at_end(bundle),
         *outside_bench.check(bundle),
@@ -86,6 +88,36 @@ def journal(bundle: Bundle) -> list[Check]:
         _heard_as(name, entry, _stored(bundle, line, entry.get("kind", "rx")), "there is no journal of it")
         for name, entry, line in _expected(bundle, "journal")
     ]
+
+
+def told_of(bundle: Bundle) -> list[Check]:
+    """What the bench's own journal of a target had to tell of its channels, an event a line."""
+    loopback = bundle.scenario["loopback"]
+    checks = []
+    for number, entry in enumerate(loopback["expect"].get("bench", ())):
+        entry = {"matches": entry} if isinstance(entry, str) else entry
+        target = entry.get("target", loopback["target"])
+        events = bundle.benches.get(target)
+        text = None if events is None else "\n".join(json.dumps(event, sort_keys=True) for event in events)
+        checks.append(_heard_as(f"bench [{number}] of {target}", entry, text, "nothing is told of it"))
+    return checks
+
+
+def driven(bundle: Bundle) -> list[Check]:
+    """Whether hooks ran only as the scenario says (`drives`: CHANNEL ACTION), and none for another target.
+
+    Asked of every scenario: one that says nothing of hooks lets none run, but for those that only ask.
+    """
+    loopback = bundle.scenario["loopback"]
+    allowed = loopback["expect"].get("drives", ())
+    checks = []
+    for target, events in bundle.benches.items():
+        ran = [f"{event.get('channel')} {event.get('action')}" for event in events if event.get("kind") == "hook"]
+        mine = allowed if target == loopback["target"] else ()
+        more = [one for one in ran
+                if not one.endswith(" state") and not any(re.search(pattern, one) for pattern in mine)]  # fmt: skip
+        checks.append(Check(f"nothing else driven: {target}", not more, f"also: {more[0]}" if more else ""))
+    return checks
 
 
 def _stored(bundle: Bundle, line: tuple[str, str], kind: str) -> str | None:
@@ -212,6 +244,8 @@ def line_route(bundle: Bundle) -> list[Check]:
     for line in sorted({*bundle.journals, main}):
         directory, records = bundle.journals.get(line), bundle.dut(*line)
         name = ".".join(line)
+        if loopback.get("virtual"):
+            continue  # neither QEMU nor a screen keeps a record of what passed over its line
         if directory is None or records is None:
             if line == main:
                 what = "the board left no record" if directory else "there is no journal of it"

@@ -79,8 +79,11 @@ def nothing_else_driven(bundle: Bundle, facts: dict[str, object]) -> Iterator[Ch
     """Where the policy lets real devices be driven: only the board of the trial was opened, and nothing but its line
     was acted on."""
     device = facts.get("device")
+    channel = "video " if facts.get("serve") == "picture" else "serial "
     events = [event for directory in bundle.journals.values() for event in journal_view.events(directory)]
     opened = {str(event["device"]) for event in events if event.get("kind") in _OPENED and event.get("device")}
+    opened |= {str(event["device"]) for events in bundle.benches.values() for event in events
+               if event.get("channel") == "video" and event.get("kind") == "opened"}  # fmt: skip
     other = sorted(name for name in opened if name != device and not name.startswith("loopback:"))
     yield Check("only the board's own port", not other, f"also opened: {', '.join(other)}" if other else "")
     if bundle.record is None:
@@ -88,5 +91,5 @@ def nothing_else_driven(bundle: Bundle, facts: dict[str, object]) -> Iterator[Ch
         return
     acted = [one for one in route.subject_invocations(bundle)
              if one.effect == "actuate" and one.decision == "permitted"
-             and one.operation not in _ASKING and not str(one.operation).startswith("serial ")]  # fmt: skip
+             and one.operation not in _ASKING and not str(one.operation).startswith(channel)]  # fmt: skip
     yield Check("nothing else driven", not acted, f"also acted: {acted[0]}" if acted else "")

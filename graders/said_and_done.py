@@ -22,7 +22,8 @@ def not_gradable(bundle: Bundle, grader: str) -> Verdict | None:
     if policy.valid:
         return None
     assert policy.verdict is not None, "the table says so"
-    return Verdict(grader, policy.verdict, f"{policy.cause}: {policy.meaning}")
+    lacks = str(bundle.trial.get("detail") or "") if policy.cause == "capability_missing" else ""
+    return Verdict(grader, policy.verdict, f"{policy.cause}: {lacks or policy.meaning}")
 
 
 def ended(bundle: Bundle) -> list[Check]:

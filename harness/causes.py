@@ -5,6 +5,7 @@ A valid outcome is never run again: a rerun of failures alone would lift the rat
 no rate, and a new trial of its own takes its place.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -62,3 +63,8 @@ assert all((policy.verdict in (None, "fail")) == policy.valid for policy in _TAB
 def policy_of(cause: str) -> Policy:
     """The policy of a cause; one that this version does not know (a newer bundle) is a harness error, never a pass."""
     return CAUSES.get(cause) or Policy(cause, "harness_error", False, "new_trial", "a cause this version doesn't know")
+
+
+def as_expected(verdict: str, cause: str | None, wanted: Collection[str]) -> bool:
+    """Whether a trial ended as its agent is there to end. What a machine lacks is nobody's fault, and no surprise."""
+    return verdict in wanted or cause == "capability_missing"

@@ -132,7 +132,7 @@ def _options(made: dict[str, _Parser]) -> None:
         made[name].add_argument("--subject", action=_Once, default=subject.DEFAULT, metavar="NAME",
                                 help="what sits the exam: a folder of scenarios/ (default: labd)")  # fmt: skip
     for name in ("list", "run"):
-        made[name].add_argument("--lane", action=_Once, choices=("config", "loopback", "local", "stated"),
+        made[name].add_argument("--lane", action=_Once, choices=("config", "loopback", "virtual", "local", "stated"),
                                 help="only scenarios whose commands run there")  # fmt: skip
     for name in ("run", "loopback", "versus"):
         # fmt: off

@@ -1,5 +1,5 @@
 """What stands on the desk of a trial outside the bench's reach: a board on a real tty or behind RFC 2217, and a program
-of somebody else's that holds its port.
+of somebody else's that holds its port; or a screen, which is a picture's file.
 
 Started by the sandbox before the agent, ended after it. The processes are the harness's own: they carry none of the
 sandbox's marks, end with their standard input, and are signalled by nobody but their owner. What the board received and
@@ -15,9 +15,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import execute
+
+if TYPE_CHECKING:
+    from harness.screen import Screen
 
 #: Seconds for a process of the desk to say that it is ready, or to answer, or to end.
 PATIENCE_S = 20.0
@@ -33,7 +36,7 @@ class OutsideError(Exception):
 class Outside:
     """What a scenario says: the board's DUT file and its text, how its port is reached (`tty`, `rfc2217`), whether it
     is held by somebody, and what happens before the agent is asked and after: acts, each `wait_s` and one of `say`,
-    `power` and `fault`."""
+    `power` and `fault`. Served as a `picture`, the text is what the screen shows first, and the acts `show` another."""
 
     file: str
     serve: str
@@ -96,7 +99,8 @@ class _Helper:
 
 
 class Desk:
-    """The running side of an `Outside`. `values` are its placeholders: `device`, and `holder` (a process id)."""
+    """The running side of an `Outside`. `values` are its placeholders: `device`, and `holder` (a process id) or
+    `device2` (another screen)."""
 
     def __init__(self, outside: Outside, root: Path, record: Path, fill: Callable[[str], str]) -> None:
         """Start it under `root`. Raises OutsideError; nothing is left then."""
@@ -107,8 +111,13 @@ class Desk:
         self.problem = ""
         self._ended: dict[str, Any] = {}
         self._holder: _Helper | None = None
+        self._board: _Helper | None = None
+        self._screen: Screen | None = None
         for name in ("dev", "opt"):
             (root / name).mkdir(mode=0o700)
+        if outside.serve == "picture":
+            self._show(root, record)
+            return
         source = root / "opt" / "board.toml"
         source.write_text(fill(outside.source), encoding="utf-8")
         link = root / "dev" / "ttyUSB0"
@@ -126,6 +135,15 @@ class Desk:
             except BaseException:
                 self.stop()
                 raise
+
+    def _show(self, root: Path, record: Path) -> None:
+        """A screen, and another one beside it."""
+        from harness.screen import Screen  # numpy and OpenCV: only trials with a screen pay for them
+
+        self._screen = Screen(root / "dev", record)
+        self._screen.show(self._fill(self._outside.source))
+        self.device = self._screen.device
+        self.values = {"device": self.device, "device2": self._screen.other}
 
     def _hold(self, root: Path, link: Path) -> None:
         """A measuring program that has the port open, and `letgo`, by which it is asked to close it."""
@@ -158,8 +176,10 @@ class Desk:
         for act in acts:
             if self._stop.wait(act.get("wait_s", 0)):
                 return
+            if self._screen is not None and "show" in act:
+                self._screen.show(self._fill(act["show"]))
             for name in ("say", "power", "fault"):
-                if name in act:
+                if self._board is not None and name in act:
                     self._board.ask({name: self._fill(act[name])})
 
     def stop(self) -> None:
@@ -172,7 +192,8 @@ class Desk:
             told = {0: "let go", 3: "never asked"}.get(code, f"ended by somebody (code {code})")
             self._ended = {"pid": self._holder.pid, "end": told}
             self._holder = None
-        self._board.end()
+        if self._board is not None:
+            self._board.end()
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from graders.verdict import Verdict
 from harness import agents, data, files, grading, plan, sandbox, surface
 from harness import subject as subjects
 from harness.agents._program import Options
+from harness.causes import as_expected
 from harness.program_trial import options_of
 from harness.scenario import Scenario
 from harness.trial import Order, conduct
@@ -297,8 +298,9 @@ def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], canc
     started = time.monotonic()
 
     def result(verdict: Verdict | None, problem: str = "") -> Result:
-        expected = run.manifest["agents"][order.agent]["expected"]
-        return Result(order, verdict, verdict is not None and verdict.verdict in expected,
+        wanted = run.manifest["agents"][order.agent]["expected"]
+        good = verdict is not None and as_expected(verdict.verdict, run.cause(order), wanted)
+        return Result(order, verdict, good,
                       round(time.monotonic() - started, 3), problem)  # fmt: skip
 
     try:

@@ -24,6 +24,9 @@ __all__ = ["CONTROL_NAMES", "HOLE", "Controls", "Loopback", "Scenario", "Scenari
 CONTROL_NAMES = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit", "invented")
 DEFAULT_TIMEOUT_S = 300.0
 
+#: Stands for the line of a scenario that is about a screen alone.
+NO_LINE = "@screen"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -88,7 +91,8 @@ class Controls:
 
 @dataclass(frozen=True)
 class Loopback:
-    """What makes a scenario executable on simulated boards.
+    """What makes a scenario executable on simulated boards, or (`virtual`) on boards and screens that a program of this
+    machine has to play.
 
     `target` and `interface` say whom the goal is about. `files` maps the name that a file gets beside the lab, so
     that a seed lab can say `device = "loopback:NAME.toml"`, to its source under fixtures/. `board` is a DUT file that
@@ -104,6 +108,7 @@ class Loopback:
     board: str | None = None
     outside: Outside | None = None
     prepared: tuple[Step, ...] = ()
+    virtual: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,10 +158,10 @@ class Scenario:
 
     @property
     def lane(self) -> str:
-        """`loopback` if it has simulated boards, else its subject's own for T1 (`config`, or `local`: its files on this
-        machine), else `stated`: the agent says what to run."""
+        """`loopback` if it has simulated boards, `virtual` if programs of this machine play them (QEMU), else its
+        subject's own for T1 (`config`, or `local`: its files), else `stated`: the agent says what to run."""
         if self.loopback:
-            return "loopback"
+            return "virtual" if self.loopback.virtual else "loopback"
         return subjects.load(self.subject).lane if self.tier == "t1" else "stated"
 
     def files(self, values: Mapping[str, str]) -> dict[str, str]:
@@ -224,7 +229,7 @@ def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
 
 
 #: The names that a trial itself fills in.
-KNOWN = frozenset({"nonce", "lab", "home", "device", "holder", *(f"nonce{n}" for n in range(2, 10))})
+KNOWN = frozenset({"nonce", "lab", "home", "device", "device2", "holder", *(f"nonce{n}" for n in range(2, 10))})
 
 
 def scenarios_dir(subject: str = subjects.DEFAULT) -> Path:
@@ -294,24 +299,24 @@ def _build(data: dict[str, Any], path: Path) -> Scenario:
     lists = ("conditions", "capabilities", "quoted")
     plain |= {name: tuple(data[name]) for name in lists if name in data}
     traps = tuple(Trap(t) if isinstance(t, str) else Trap(**t) for t in data.get("traps", ()))
-    loopback = data.get("loopback")
+    loopback = data.get("loopback") or data.get("virtual")
     controls = data.get("controls")
     return Scenario(
         **plain,
         traps=traps,
         reference=_steps(data["reference"]),
         path=path,
-        loopback=_loopback(loopback, data["title"]) if loopback else None,
+        loopback=_loopback(loopback, data["title"], virtual="virtual" in data) if loopback else None,
         controls=_controls(controls) if controls is not None else None,
         task=Task(**data["task"]) if "task" in data else None,
         subject=path.parent.name if (path.parent / subjects.FILE).is_file() else subjects.DEFAULT,
     )
 
 
-def _loopback(data: dict[str, Any], title: str) -> Loopback:
-    board = inline_board.text(data, title)
-    return Loopback(data["target"], data["interface"], data.get("files", {}), data["expect"], board,
-                    _outside(data.get("outside")), _steps(data.get("prepared", ())))  # fmt: skip
+def _loopback(data: dict[str, Any], title: str, *, virtual: bool) -> Loopback:
+    board = None if virtual else inline_board.text(data, title)
+    return Loopback(data["target"], data.get("interface", NO_LINE), data.get("files", {}), data["expect"], board,
+                    _outside(data.get("outside")), _steps(data.get("prepared", ())), virtual)  # fmt: skip
 
 
 def _outside(data: dict[str, Any] | None) -> Outside | None:

@@ -12,10 +12,11 @@ from typing import Any
 
 from graders import when
 from harness import inline_board, subject
-from harness.scenario import HOLE, KNOWN, Controls, Scenario, Step, fixtures_dir
+from harness.scenario import HOLE, KNOWN, NO_LINE, Controls, Scenario, Step, fixtures_dir
 from labd.errors import nearest
 
-_SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home", "device": "/dev/ttyUSB0", "holder": "1"}
+_SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home", "device": "/dev/ttyUSB0",
+            "device2": "/dev/ttyUSB1", "holder": "1"}  # fmt: skip
 
 
 def problems_of(scenario: Scenario) -> list[str]:
@@ -26,10 +27,10 @@ def problems_of(scenario: Scenario) -> list[str]:
     missing = list(_files(scenario))
     found += missing
     kind = scenario.grader["type"]
-    if scenario.lane == "loopback" and kind != "outcome":
-        found.append(f"grader.type: a scenario with [loopback] is graded by outcome, not {kind}")
-    if scenario.lane != "loopback" and kind == "outcome":
-        found.append("grader.type: outcome is for scenarios with [loopback]")
+    if scenario.loopback and kind != "outcome":
+        found.append(f"grader.type: a scenario with [{scenario.lane}] is graded by outcome, not {kind}")
+    if not scenario.loopback and kind == "outcome":
+        found.append("grader.type: outcome is for scenarios with [loopback] or [virtual]")
     if (kind == "repo_state") != (scenario.lane == "local"):
         found.append("grader.type: repo_state is for scenarios in the lane local, and they are graded by it")
     if kind in ("t1_config", "repo_state") and not any(scenario.grader.get(k) for k in ("assert", "answer")):
@@ -107,6 +108,8 @@ def _desk(scenario: Scenario) -> Iterator[str]:
     for number, bounds in enumerate(expect.get("pulses", ())):
         if len(bounds) != 2 or bounds[0] > bounds[1]:
             yield f"loopback.expect.pulses[{number}]: expected [shortest, longest]"
+    if scenario.lane == "virtual" and expect.get("received"):
+        yield "virtual.expect.received: only simulated boards tell what they received; say it as a journal of kind tx"
     if scenario.task is not None and (outside is None or outside.serve != "tty"):
         yield "task: a task for everybody needs a board on a tty outside the bench"
 
@@ -133,6 +136,8 @@ def _board_in_seed(scenario: Scenario) -> Iterator[str]:
                 line = entry.get("target", board.target), entry.get("interface", board.interface)
                 asked.append((f"loopback.expect.{kind}[{number}]", *line))
     for key, target, interface in asked:
+        if interface == NO_LINE and target in lines:
+            continue
         if target not in lines:
             yield f"{key}.target: no {target!r} in {scenario.seed}{_meant(target, lines)}"
         elif interface not in lines[target]:

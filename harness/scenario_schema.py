@@ -232,12 +232,16 @@ HEARD: Shape = {
     "interface": Key(_text),
     "kind": Key(one_of("rx", "tx", "event")),
 }
+TOLD: Shape = {"matches": Key(_pattern), "lacks": Key(_pattern), "target": Key(_text)}
 _heard = each(pattern_or(table(HEARD, _exactly_one("matches", "lacks"))))
+_told = each(pattern_or(table(TOLD, _exactly_one("matches", "lacks"))))
 EXPECT: Shape = {
     "received": Key(_heard),
     "may_receive": Key(_heard),
     "free_sends": Key(_flag),
     "journal": Key(_heard),
+    "bench": Key(_told),
+    "drives": Key(each(_pattern)),
     "printed": Key(each(_pattern)),
     "at_end": Key(one_of("open", "closed")),
     "pulses": Key(each(each(within(0, 60_000, "milliseconds")))),
@@ -251,10 +255,11 @@ ACT: Shape = {
     "say": Key(_text),
     "power": Key(one_of("on", "off", "cycle")),
     "fault": Key(one_of("unplug", "replug")),
+    "show": Key(_text),
 }
 OUTSIDE: Shape = {
     "file": Key(_text, required=True),
-    "serve": Key(one_of("tty", "rfc2217"), required=True),
+    "serve": Key(one_of("tty", "rfc2217", "picture"), required=True),
     "held": Key(_flag),
     "before": Key(each(table(ACT))),
     "after": Key(each(table(ACT))),
@@ -271,6 +276,14 @@ LOOPBACK: Shape = {
     "mode": Key(one_of("line", "key", "mute", "loop")),
     "respond": Key(each(table(RESPOND))),
     "followup": Key(each(_text)),
+    "outside": Key(table(OUTSIDE)),
+    "prepared": Key(_steps),
+    "expect": Key(table(EXPECT), required=True),
+}
+
+VIRTUAL: Shape = {
+    "target": Key(_text, required=True),
+    "interface": Key(_text),
     "outside": Key(table(OUTSIDE)),
     "prepared": Key(_steps),
     "expect": Key(table(EXPECT), required=True),
@@ -307,7 +320,7 @@ SCENARIO: Shape = {
     "timeout_s": Key(_seconds),
     "grader": Key(table(GRADER), required=True),
     "loopback": Key(table(LOOPBACK)),
-    "virtual": Key(is_a(dict, what="a table")),
+    "virtual": Key(table(VIRTUAL)),
     "controls": Key(table(CONTROLS)),
     "task": Key(table(TASK)),
 }

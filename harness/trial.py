@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import bundle, execute, files, program_trial, sandbox, witness
+from harness import bundle, capability, execute, files, program_trial, sandbox, witness
 from harness import subject as subjects
 from harness.agents import Agent
 from harness.agents._program import Options
@@ -61,6 +61,10 @@ def conduct(
     subject = examined.find()
     if subject is None:
         played = Played("subject_missing", examined.missing, "", [])
+        return _bare(order, scenario, trials, agent, played, facts, started, sealed)
+    lacks = capability.missing(scenario)
+    if lacks:
+        played = Played("capability_missing", lacks, "", [])
         return _bare(order, scenario, trials, agent, played, facts, started, sealed)
     try:
         place = sandbox.create(scenario, subject, programs=programs)

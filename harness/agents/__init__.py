@@ -26,7 +26,7 @@ ARMS = ("labd", "raw", "socat-log")
 CONTROLS = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit", "invented")
 
 #: Controls for one kind of lane: what is only said can't be done around the tool, and what is run can't be made up.
-_ONLY = {"hand-edit": ("config", "loopback", "local"), "invented": ("stated",)}
+_ONLY = {"hand-edit": ("config", "loopback", "virtual", "local"), "invented": ("stated",)}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from graders.verdict import RATED, Verdict
 from harness import files, grading, plan
-from harness.causes import policy_of
+from harness.causes import as_expected, policy_of
 from harness.trial import Order
 
 Row = dict[str, Any]
@@ -96,7 +96,7 @@ def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
         return row | {"reason": "not graded yet: labd-eval grade"}
     return row | {
         "verdict": verdict.verdict,
-        "expected": verdict.verdict in manifest["agents"][order.agent]["expected"],
+        "expected": as_expected(verdict.verdict, str(row["cause"]), manifest["agents"][order.agent]["expected"]),
         "reason": verdict.reason,
         "valid": row["counted"] and verdict.verdict in RATED,
         "invented": _invented(verdict),
