@@ -12,7 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from labd import __version__, client, paths, policy, shim
+from labd import __version__, client, paths, permission, policy
 from labd.argv import operation_named
 from labd.call import Call
 from labd.client import Client, Reply
@@ -145,7 +145,7 @@ class Lab:
     def permit(self, method: str, target: str) -> None:
         """Raise Refused unless the policy in force permits the operation here: for what is read without the daemon."""
         call, op = self.own_call(), operation_named(method)
-        level, who, need = shim.decide(op, Args({"target": target}), call, None)
+        level, who, need = permission.decide(op, Args({"target": target}), call, None)
         policy.check(op, level, who, need)
 
     def journal_dir(self, target: str, interface: str) -> str:

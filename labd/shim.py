@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from labd import policy
+from labd import permission, policy
 from labd.errors import LabdError, NotFound, Unreachable
 from labd.record import Passage
 
@@ -46,13 +46,14 @@ def perform(passage: Passage, op: Operation, args: Args, call: Call, bench: Any,
     `bench` is the daemon's live side, None outside it. Raises Refused and everything that `run` raises, after the
     start was recorded; raises NeedsDaemon or NeedsClient, unrecorded, when another process must do it.
     """
-    decided = {"operation": op.name, "effect": op.effect_of(args), "lab": call.lab_path, "target": named_target(args)}
+    target = permission.named_target(args)
+    decided = {"operation": op.name, "effect": op.effect_of(args), "lab": call.lab_path, "target": target}
     try:
-        level, who, need = decide(op, args, call, bench)
+        level, who, need = permission.decide(op, args, call, bench)
         decided |= {"policy": level}
         call.level = level
         policy.check(op, level, who, need)
-        _not_claimed(op, args, call)
+        permission.not_claimed(op, args, call)
         elsewhere = _elsewhere(op, args, call)
     except LabdError as error:
         decided["decision"] = "refused" if error.name in ("refused", "busy") else "invalid"
@@ -95,80 +96,6 @@ def _elsewhere(op: Operation, args: Args, call: Call) -> Place | None:
     return remote_route.place_of(op, args, call)
 
 
-def decide(op: Operation, args: Args, call: Call, bench: Any) -> tuple[str, str, str]:
-    """(level in force, who set it, level that is needed) for this call."""
-    sources = []
-    if call.env.get("LABD_POLICY"):
-        sources.append(("LABD_POLICY", call.env["LABD_POLICY"]))
-    if bench is not None:
-        sources.append(("the running daemon", bench.level))
-    devices: list[str] = []
-    if op.effect != "help":
-        spoken, devices = _lab_speaks(op, args, call)
-        sources += spoken
-        if bench is not None and op.effect == "actuate" and op.path[0] == "serial":
-            devices += _open_devices(args, call, bench)
-    level, who = policy.in_force(sources)
-    return level, who, policy.needed(op, devices, op.effect_of(args))
-
-
-def _lab_speaks(op: Operation, args: Args, call: Call) -> tuple[list[tuple[str, str]], list[str]]:
-    """What the lab file says: its levels for this call, and the devices that the call would act on."""
-    try:
-        lab = call.lab()
-    except NotFound:
-        return [], []
-    except LabdError:
-        if op.effect_of(args) in ("observe", "config"):
-            return [], []  # a broken file must not keep anyone from looking at it and mending it
-        raise
-    sources = []
-    lab_level = lab.data.get("policy", {}).get("level")
-    if lab_level:
-        sources.append((f"[policy] of {lab.path}", lab_level))
-    target = named_target(args) or (next(iter(lab.targets)) if len(lab.targets) == 1 else None)
-    if target not in lab.targets:
-        return sources, []
-    target_level = lab.targets[target].get("policy", {}).get("level")
-    if target_level:
-        sources.append((f"[targets.{target}.policy] of {lab.path}", target_level))
-    wanted = getattr(args, "interface", None) if "interface" in vars(args) else None
-    lines = [line for line in lab.serial(target) if wanted in (None, line["name"])]
-    return sources, policy.addressed(op.path[0], lab.targets[target], lines)
-
-
-def _not_claimed(op: Operation, args: Args, call: Call) -> None:
-    """Raise Busy if somebody else has claimed the target that the call would act on or configure.
-
-    What acts means the lab's only target where it names none; what configures a target always names it.
-    """
-    effect = op.effect_of(args)
-    if effect not in ("actuate", "config") or op.path[0] in ("claim", "release"):  # those two judge for themselves
-        return
-    from labd import claims
-
-    target = named_target(args)
-    try:
-        if target is None and effect == "actuate" and len(call.lab().targets) == 1:
-            target = next(iter(call.lab().targets))
-    except LabdError:
-        return  # no lab, or a broken one: the handler says so
-    if target is not None and "/" not in target:
-        claims.check(call.env, call.lab_path, target)
-
-
-def _open_devices(args: Args, call: Call, bench: Any) -> list[str]:
-    """The devices that the target's captured lines really have open: an edit of the lab may not be taken up yet."""
-    wanted = vars(args).get("interface")
-    target = named_target(args)
-    if target is None and len(call.lab().targets) == 1:
-        target = next(iter(call.lab().targets))
-    if target is None:
-        return []
-    open_now = bench.captured(call.lab_path, target)
-    return [device for name, device in open_now.items() if wanted in (None, name)]
-
-
 def admit(passage: Passage, name: str, call: Call, bench: Any, real: bool) -> None:
     """Decide and record a request that is no operation (stopping the daemon or a board), before it runs.
 
@@ -181,12 +108,6 @@ def admit(passage: Passage, name: str, call: Call, bench: Any, real: bool) -> No
     passage.start(operation=name, effect="admin", policy=level, decision="permitted" if permitted else "refused")
     if not permitted:
         raise policy.refusal(name, level, who, need)
-
-
-def named_target(args: Args) -> str | None:
-    """The target that the words name, if any."""
-    value = vars(args).get("target")
-    return value if isinstance(value, str) else None
 
 
 # --- processes ------------------------------------------------------------------------------------------------------
@@ -320,9 +241,7 @@ def start_dnsmasq(argv: list[str]) -> Popen[bytes]:
         raise Unreachable(f"cannot run {argv[0]}: {error.strerror}") from None
 
 
-def run_attached(
-    argv: list[str], call: Call, *, stdin: str | bytes | None = None, stdout: int | None = None
-) -> int:
+def run_attached(argv: list[str], call: Call, *, stdin: str | bytes | None = None, stdout: int | None = None) -> int:
     """Run `argv` on the caller's terminal and wait; returns its exit code (128 + N when signal N killed it).
 
     `stdin` is what it gets in place of the terminal, `stdout` the descriptor that its output goes to. Raises NotFound
