@@ -132,10 +132,14 @@ def _known_by(call: Call, link: Link) -> list[str]:
 
 
 def _needs() -> list[str]:
-    """The packages that labd needs, as pip takes them."""
-    from importlib.metadata import requires
+    """The packages that labd needs, as pip takes them. Raises LabdError where this labd was brought here itself."""
+    from importlib.metadata import PackageNotFoundError, requires
 
-    return [need for need in requires("labd") or () if "extra ==" not in need]
+    try:
+        return [need for need in requires("labd") or () if "extra ==" not in need]
+    except PackageNotFoundError:
+        raise LabdError("this labd was brought here from another machine, and does not say what it needs itself",
+                        hint="bring it from there, or install it here with pip") from None  # fmt: skip
 
 
 def _source() -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from labd import __version__
 from tests.conftest import until
 from tests.remote.far import Far
 
@@ -308,10 +309,35 @@ def test_an_older_labd_there_is_told_with_both_versions_and_what_to_run(cold: Fa
     old.chmod(0o755)
     cold.lab(labd_cmd=str(old))
     done = cold.near("serial", "show", "dut", check=7)
-    assert b"0.0.9" in done.stderr and b"0.1.0" in done.stderr
+    assert b"0.0.9" in done.stderr and __version__.encode() in done.stderr
     assert b"labd setup --user-only --yes --host far" in done.stderr
     old.write_text("#!/bin/sh\necho labd 7.1\n")
     assert b"newer than this one" in cold.near("serial", "show", "dut", check=7).stderr
+
+
+def test_an_older_daemon_that_runs_there_is_told_too(cold: Far):
+    old = cold.root / "old-labd"
+    hello = '{"version": "0.0.8", "socket": "/none", "build": ""}'
+    old.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo labd {__version__} || echo '{hello}'\n")
+    old.chmod(0o755)
+    cold.lab(labd_cmd=str(old))
+    done = cold.near("serial", "show", "dut", check=7)
+    assert b"is labd 0.0.8" in done.stderr and b"labd daemons restart --host far" in done.stderr
+
+
+def test_an_sshd_that_forwards_no_sockets_is_told(cold: Far):
+    config = cold.root / "sshd.conf"
+    before = config.read_text()
+    try:
+        config.write_text(before + "AllowStreamLocalForwarding no\n")
+        cold.cut()
+        cold.start()
+        done = cold.near("serial", "send", "dut", "x", check=7)
+    finally:
+        config.write_text(before)
+        cold.cut()
+    assert b"can't be reached through it; nothing was done" in done.stderr
+    assert b"allowstreamlocalforwarding" in done.stderr
 
 
 def test_no_labd_there(cold: Far):
