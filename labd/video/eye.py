@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 IDLE_S, EAGER_S = 0.1, 0.03
 #: Looking takes at most this part of the time: a source must be read as fast as it delivers.
 LOOKING_SHARE = 0.5
-#: Seconds before a lost source is opened again: first, and at most.
-AGAIN_S, AGAIN_MOST_S = 0.25, 2.0
+#: Seconds before a lost source is opened again: first, and at most; one that lived so long begins afresh.
+AGAIN_S, AGAIN_MOST_S, LIVED_S = 0.25, 2.0, 5.0
 #: No new frame for this long, from a source that still is open, makes the last one stale, seconds.
 STALE_S = 1.0
 #: Contents that were given out by hash are kept to compare with, bytes of grey levels.
@@ -59,6 +59,7 @@ class Eye(Thread):
         self._source: Source | None = None
         self._detector: Detector | None = None
         self._content = ""
+        self._reference: Grey | None = None
         self._kept: OrderedDict[str, Grey] = OrderedDict()
         self._count = 0
         self._busy_since: float | None = None
@@ -93,9 +94,11 @@ class Eye(Thread):
                 self._eager -= 1
 
     def give_out(self, frame: Frame) -> None:
-        """Keep a content whose hash somebody now knows."""
+        """Keep a content whose hash somebody now knows, as it was when it got that: a letter may have come since."""
         with self.news:
-            self._kept[frame.hash] = grey(frame.picture)
+            if frame.hash not in self._kept:
+                known = self._reference if frame.hash == self._content else None
+                self._kept[frame.hash] = grey(frame.picture) if known is None else known
             self._kept.move_to_end(frame.hash)
             while sum(kept.nbytes for kept in self._kept.values()) > KEPT_BYTES and len(self._kept) > 1:
                 self._kept.popitem(last=False)
@@ -132,6 +135,7 @@ class Eye(Thread):
         """For ever."""
         pause = AGAIN_S
         while True:
+            began = time.monotonic()
             source: Source | None = None
             error: LabdError | None = None
             try:
@@ -146,7 +150,7 @@ class Eye(Thread):
                 error, why = wrong, wrong.message
             except cv2.error as broken:
                 why = f"OpenCV fails: {str(broken).strip().splitlines()[-1]}"
-            pause = AGAIN_S if self.lost_why is None else min(pause * 2, AGAIN_MOST_S)
+            pause = AGAIN_S if time.monotonic() - began > LIVED_S else min(pause * 2, AGAIN_MOST_S)
             self._lose(why, error)
             with self.news:
                 self._source = None
@@ -197,7 +201,7 @@ class Eye(Thread):
         else:
             changed = self._detector.changed(levels, taken_ns / 1e9)
         if changed:
-            self._content = hash_of(picture)
+            self._content, self._reference = hash_of(picture), levels
         source.seen(changed=changed)
         if changed or self._detector.doubtful:
             self.moved_ns = taken_ns

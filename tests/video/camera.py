@@ -41,7 +41,7 @@ class Camera:
         """Connections stay open and deliver nothing while this is set."""
         self.served = 0
         self.shown_ns = 0
-        """When the first frame with the picture that is shown now was sent."""
+        """When the first frame with the picture that is shown now began to be sent."""
         self._picture: Picture | Callable[[], Picture] = np.zeros((480, 640, 3), np.uint8)
         self._made: dict[int, bytes] = {}
         self._changed = False
@@ -119,11 +119,11 @@ class Camera:
                 due = time.monotonic()
             changed, self._changed = self._changed, False
             data = self._frame()
+            if changed:
+                self.shown_ns = time.monotonic_ns()
             request.wfile.write(BOUNDARY % len(data) + data + b"\r\n")
             request.wfile.flush()
             self.served += 1
-            if changed:
-                self.shown_ns = time.monotonic_ns()
             due += 1 / self.fps
             time.sleep(max(0.0, due - time.monotonic()))
 
