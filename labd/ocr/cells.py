@@ -24,6 +24,8 @@ class Cells:
     chars: Array
     score: Array
     ink: Array
+    pictures: int = 0
+    """How many cells showed something that stands in no text, and count as blank."""
 
     @property
     def inked(self) -> int:
@@ -39,6 +41,22 @@ class Cells:
     def low(self) -> float:
         """The score that 95 % of the cells reach: a wrong font shows here, hardly in the mean."""
         return float(np.percentile(self.score[self.ink], 5)) if self.ink.any() else 0.0
+
+
+def without_pictures(cells: Cells) -> Cells:
+    """The same with what is no character and stands beside none blanked: logos, frames, progress bars.
+
+    A cell that is no character beside a letter or digit stays UNKNOWN: text of which one character can't be read.
+    """
+    strange = cells.ink & (cells.chars == UNKNOWN)
+    if not strange.any():
+        return cells
+    letters = np.pad(cells.ink & np.char.isalnum(cells.chars), ((0, 0), (2, 2)))
+    in_text = letters[:, 1:-3] | letters[:, 3:-1] | (letters[:, :-4] & letters[:, 4:])
+    picture = strange & ~in_text
+    chars, score = cells.chars.copy(), cells.score.copy()
+    chars[picture], score[picture] = " ", 1.0
+    return Cells(chars, score, cells.ink & ~picture, int(picture.sum()))
 
 
 def lines_of(cells: Cells, grid: Grid) -> list[Line]:
@@ -65,7 +83,7 @@ def trim(cells: Cells, grid: Grid, size: tuple[int, int]) -> tuple[Cells, Grid]:
     left, right = _span(np.asarray(cells.ink.any(axis=0)), grid.x, grid.cell_width, size[0], COLUMNS)
     top, bottom = _span(np.asarray(cells.ink.any(axis=1)), grid.y, grid.cell_height, size[1], ROWS)
     part = np.s_[top:bottom, left:right]
-    cut = Cells(cells.chars[part], cells.score[part], cells.ink[part])
+    cut = Cells(cells.chars[part], cells.score[part], cells.ink[part], cells.pictures)
     x, y = grid.x + left * grid.cell_width, grid.y + top * grid.cell_height
     return cut, Grid(x, y, grid.cell_width, grid.cell_height, right - left, bottom - top)
 

@@ -12,15 +12,21 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from labd.ocr.cells import UNKNOWN, Cells
+from labd.ocr.cells import UNKNOWN, Cells, without_pictures
 from labd.ocr.fonts import Array, Font
 from labd.ocr.page import Grid
 
-#: A drawn screen has few shades of grey; a camera's picture has them all.
-SHADES_MAX = 64
+#: In a drawn screen most pixels are of the same colour as their neighbour; in a camera's picture few are.
+SAME_MIN = 0.7
 
-#: The share of cells that must be in the font for the reading to be believed.
+#: The share of the cells with text that must be in the font for the reading to be believed.
 KNOWN_MIN = 0.97
+
+#: … and so many letters and digits, where there is more than text: the bits of one don't come about by chance.
+LETTERS_MIN = 12
+
+#: A picture with changes in a smaller share of its rows of pixels is sparse enough to try every place of the grid.
+_SPARSE = 0.5
 
 #: How many cells are looked up to try a grid.
 _SAMPLE = 400
@@ -31,8 +37,8 @@ _MIX = np.random.default_rng(20).integers(1, 1 << 62, 128, np.uint64) * np.uint6
 
 def looks_drawn(frame: Array) -> bool:
     """Whether a frame (BGR) may be in its native pixels: cheap, and only to be used as a hint."""
-    shades = cv2.calcHist([frame], [1], None, [256], [0, 256])
-    return int((shades > 0).sum()) <= SHADES_MAX
+    some = frame[:: max(1, frame.shape[0] // 90), :, 1]
+    return bool((some[:, 1:] == some[:, :-1]).mean() >= SAME_MIN)
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class _Table:
 
     keys: Array
     chars: Array
+    letters: Array
     rows: Array
     columns: Array
 
@@ -51,18 +58,34 @@ def find(frame: Array, fonts: list[Font]) -> tuple[Font, Grid] | None:
     pixels = _pixels(frame)
     rows = np.count_nonzero(pixels[:, 1:] != pixels[:, :-1], axis=1).astype(np.float64)
     columns = np.count_nonzero(pixels[1:] != pixels[:-1], axis=0).astype(np.float64)
-    best: tuple[float, Font, Grid] | None = None
-    for font in fonts:
-        if not font.exact or font.width > pixels.shape[1] or font.height > pixels.shape[0]:
-            continue
-        table = _table(font)
-        for x in _phases(columns, table.columns):
-            for y in _phases(rows, table.rows):
-                grid = _grid(pixels, font, x, y)
-                share = _share(pixels, font, grid)
-                if best is None or share > best[0]:
-                    best = share, font, grid
-    return (best[1], best[2]) if best is not None and best[0] >= KNOWN_MIN else None
+    best: tuple[int, Font, Grid] | None = None
+    usable = [font for font in fonts if font.exact and font.width <= pixels.shape[1] and font.height <= pixels.shape[0]]
+    for thorough in (False, True):
+        for font in usable:
+            table = _table(font)
+            across = range(font.width) if thorough else _phases(columns, table.columns)
+            down = range(font.height) if thorough else _phases(rows, table.rows)
+            for y in down:
+                for x in across:
+                    grid = _grid(pixels, font, x, y)
+                    known = _known(pixels, rows, font, grid)
+                    if known and (best is None or known > best[0]):
+                        best = known, font, grid
+        if best is not None and believed(read(frame, best[1], best[2])):
+            return best[1], best[2]
+        if thorough or not rows.any() or np.count_nonzero(rows) > _SPARSE * len(rows):
+            break  # a logo or a bar leads astray where there is little text; elsewhere the letters say where they are
+    return None
+
+
+def believed(cells: Cells) -> bool:
+    """Whether cells show text of that font: nearly all of them is known, or enough letters beside pictures."""
+    known = cells.ink & (cells.chars != UNKNOWN)
+    if not known.any():
+        return False
+    letters = int((known & np.char.isalnum(cells.chars)).sum())
+    strange = int((cells.ink & ~known).sum())
+    return known.sum() >= KNOWN_MIN * (known.sum() + strange) and (letters >= LETTERS_MIN or not cells.pictures)
 
 
 def read(frame: Array, font: Font, grid: Grid) -> Cells:
@@ -81,7 +104,7 @@ def read(frame: Array, font: Font, grid: Grid) -> Cells:
     ink = np.zeros(len(bits), bool)
     ink[inked] = True
     shape = (grid.rows, grid.columns)
-    return Cells(chars.reshape(shape), score.reshape(shape), ink.reshape(shape))
+    return without_pictures(Cells(chars.reshape(shape), score.reshape(shape), ink.reshape(shape)))
 
 
 def _pixels(frame: Array) -> Array:
@@ -110,18 +133,20 @@ def _phases(profile: Array, expected: Array, most: int = 3) -> list[int]:
     return [int(i) for i in np.argsort(fit)[::-1][:most]]
 
 
-def _share(pixels: Array, font: Font, grid: Grid) -> float:
-    """The share of a sample of the cells which show anything that the font knows."""
+def _known(pixels: Array, changes: Array, font: Font, grid: Grid) -> int:
+    """How much of a sample of the cells which show anything the font knows: letters and digits count for ten."""
     if grid.rows < 1 or grid.columns < 1:
-        return 0.0
-    blocks = _blocks(pixels, font, grid)
+        return 0
+    top = int(grid.y)
+    used = changes[top : top + grid.rows * font.height].reshape(grid.rows, font.height).any(axis=1)
+    blocks = _blocks(pixels, font, grid)[used]
     blocks = blocks[:: 1 + blocks.shape[0] * blocks.shape[1] // (4 * _SAMPLE)]
     rows, columns = np.nonzero((blocks != blocks[:, :, :1, :1]).any(axis=(2, 3)))
     if not rows.size:
-        return 0.0
-    some = np.linspace(0, rows.size - 1, min(_SAMPLE, rows.size)).astype(int)
-    bits = _bits(blocks[rows[some], columns[some]].reshape(len(some), -1))
-    return float(_look_up(_table(font), bits)[1].mean())
+        return 0
+    table = _table(font)
+    found, known = _look_up(table, _bits(blocks[rows, columns].reshape(len(rows), -1)))
+    return int(known.sum()) + 9 * int(table.letters[found[known]].sum())
 
 
 def _bits(cells: Array) -> Array:
@@ -173,6 +198,7 @@ def _table(font: Font) -> _Table:
     return _Table(
         keys,
         chars[first],
+        np.char.isalnum(chars[first]),
         _changes(font, axis=2),
         _changes(font, axis=1),
     )

@@ -8,13 +8,14 @@ whose colour has the brightness of its background is compared along its dominant
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 import cv2
 import numpy as np
 
-from labd.ocr.cells import UNKNOWN, Cells
+from labd.ocr.cells import UNKNOWN, Cells, without_pictures
 from labd.ocr.exact import plainness
 from labd.ocr.fonts import Array, Font
 from labd.ocr.page import Grid
@@ -24,6 +25,9 @@ FITS_MIN = 0.45
 
 #: Below this score a cell is looked at along its colour too.
 _UNSURE = 0.75
+
+#: From here on a letter is one; below the other a cell that stands far from any of them is a piece of a picture.
+_LETTER_SURE, _CHANCE = 0.88, 0.8
 
 #: What a cell that is blank in its brightness must reach in its colour: noise of a codec is colourful.
 _COLOUR_FITS, _COLOUR_CONTRAST = 0.8, 6.0
@@ -124,7 +128,17 @@ def read(frame: Array, font: Font, grid: Grid, blur: float) -> Cells:
     chars[~blank & (score < FITS_MIN)] = UNKNOWN
     score[blank] = 1.0
     shape = (grid.rows, grid.columns)
-    return Cells(_in_context(chars.reshape(shape)), score.clip(0, 1).reshape(shape), ~blank.reshape(shape))
+    cells = Cells(_in_context(chars.reshape(shape)), score.clip(0, 1).reshape(shape), ~blank.reshape(shape))
+    return without_pictures(_no_chance_letters(cells))
+
+
+def _no_chance_letters(cells: Cells) -> Cells:
+    """The same with UNKNOWN for what fits only so well, and stands where no letter fits well: a piece of a picture."""
+    sure = np.pad(cells.ink & np.char.isalnum(cells.chars) & (cells.score >= _LETTER_SURE), ((0, 0), (3, 3)))
+    near = sure[:, :-6] | sure[:, 1:-5] | sure[:, 2:-4] | sure[:, 4:-2] | sure[:, 5:-1] | sure[:, 6:] | sure[:, 3:-3]
+    chance = cells.ink & (cells.score < _CHANCE) & ~near
+    chars = np.where(chance, UNKNOWN, cells.chars)
+    return replace(cells, chars=chars)
 
 
 def _in_context(chars: Array) -> Array:

@@ -25,13 +25,13 @@ ENGINES = ("auto", "console", "tesseract")
 
 #: Mean score of the letters and digits, and that of the worst twentieth of all cells: from here on the console reader
 #: is believed …
-SURE = (0.88, 0.62)
+SURE = (0.91, 0.62)
 
 #: … and from here on it is better than nothing.
-FAIR = (0.85, 0.5)
+FAIR = (0.885, 0.5)
 
-#: What a page of very few letters must reach beyond that: a handful fits something by chance.
-_FEW_LETTERS, _FEW_COST = 24, 0.06
+#: What a page of very few letters must reach beyond that, and one with more pictures: a handful fits by chance.
+_FEW_LETTERS, _DOUBT = 24, 0.06
 
 #: At least this share of the cells that show anything are letters or digits on any page of text.
 _LETTERS_SHARE = 0.25
@@ -158,7 +158,7 @@ def _by_hint(picture: Array, hint: Hint) -> Cells:
 def _believed(cells: Cells, is_exact: bool) -> bool:
     """Whether the cells of a grid that was right before show that it still is."""
     if is_exact:
-        return cells.inked > 0 and cells.mean >= exact.KNOWN_MIN
+        return exact.believed(cells)
     return cells.low >= SURE[1] and letters_score(cells) >= SURE[0]
 
 
@@ -171,8 +171,10 @@ def letters_score(cells: Cells) -> float:
         if not 0 < cells.inked <= _FEW_LETTERS or not signs[cells.ink].all():  # a bare prompt: `=>`
             return 0.0
         letters, count = signs, 0
-    few = max(0.0, 1 - count / _FEW_LETTERS) * _FEW_COST
-    return float(cells.score[letters].mean()) - few
+    doubt = max(0.0, 1 - count / _FEW_LETTERS)
+    if cells.pictures > count:  # out of many pieces of pictures, some fit some letters
+        doubt = 1.0
+    return float(cells.score[letters].mean()) - doubt * _DOUBT
 
 
 def _page(cells: Cells, hint: Hint, size: tuple[int, int]) -> Page:

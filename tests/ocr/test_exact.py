@@ -51,3 +51,29 @@ def test_a_photograph_is_not_taken_for_a_drawing() -> None:
     noise = np.random.default_rng(1).integers(0, 255, (400, 720, 3), np.uint8)
     assert not exact.looks_drawn(noise)
     assert exact.looks_drawn(screen("linux_c0"))
+
+
+def _logo(picture: np.ndarray, left: int, top: int) -> None:
+    """A shaded disc in a frame, as firmware shows one beside its text."""
+    y, x = np.mgrid[:120, :120]
+    shade = np.clip(255 - np.hypot(x - 60, y - 60) * 4, 20, 255).astype(np.uint8)
+    picture[top : top + 120, left : left + 120] = np.dstack([shade, shade // 2, 255 - shade])
+
+
+def test_a_logo_beside_the_text_is_no_text() -> None:
+    picture = draw(vga(), truth("p1").split("\n")[:9], (1024, 768))
+    _logo(picture, 880, 5)
+    page = reader.read(picture, fonts=[vga()])
+    assert page.text == "\n".join(truth("p1").split("\n")[:9])
+    assert page.score == 1.0
+
+
+def test_a_line_of_text_is_found_where_a_logo_and_a_bar_have_grids_of_their_own() -> None:
+    line = "pci 0000:4e:4f.5: BAR 1: assigned"
+    picture = draw(vga(), [line], (1280, 800), at=(243, 125))
+    _logo(picture, 543, 371)
+    for block in range(100):
+        picture[768:784, block * 12 : block * 12 + 11] = 255
+    page = reader.read(picture, fonts=[vga()])
+    assert page.text.strip() == line
+    assert page.lines[0].box[:2] == (243, 125)
