@@ -35,6 +35,8 @@ def _start(call: Call, args: Args) -> dict[str, Any]:
 
     target, recordings = _recordings(call, args)
     entry = recordings.start(args.name, args.why or "", name_of(call.env))
+    if call.bench is not None:
+        call.hop(call.bench.screens.film, call.lab_path, target)
     idle = _not_captured(call, target)
     if idle:
         call.note(

@@ -71,8 +71,10 @@ def shot(call: Call, args: Args) -> Answer:
         import base64
 
         facts["png"] = base64.b64encode(png).decode("ascii")
-    call.bench.screens.tell(call.lab_path, target, "shot", hash=frame["hash"], file=facts["file"], who=who_of(call),
-                            region=args.region)  # fmt: skip
+    picture = f"{frame['hash']}{'-part' if args.region else ''}.png"
+    call.bench.chronicle.keep_picture(call.lab_path, target, picture, png)
+    call.bench.screens.tell(call.lab_path, target, "shot", hash=frame["hash"], file=facts["file"], picture=picture,
+                            who=who_of(call), region=args.region)  # fmt: skip
     call.note(f"signal={frame['signal']}  hash={frame['hash']}  {frame['width']}x{frame['height']}")
     if to_stdout and not call.json:
         call.out(png)

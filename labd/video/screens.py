@@ -16,7 +16,7 @@ from labd import paths
 from labd.errors import LabdError, Unreachable
 from labd.lab.redact import redact
 from labd.policy import SIMULATED, in_force, permits
-from labd.video import kept
+from labd.video import film, kept
 from labd.video.link import ERRORS
 from labd.video.screen import Screen
 from labd.video.wire import DUMP
@@ -41,6 +41,7 @@ class Screens:
         self._screens: dict[Key, Screen] = {}
         self._turns: dict[Key, trio.Lock] = {}
         self._seen: dict[str, tuple[int, int, int] | None] = {}
+        self._film = film.Film(bench.chronicle)
         bench.machines.users.append(self._uses_machine)
 
     # --- what operations ask ---------------------------------------------------------------------------------------
@@ -113,6 +114,12 @@ class Screens:
         """All of them. Thread-safe."""
         return [screen.status() for screen in list(self._screens.values())]
 
+    async def film(self, lab_path: str, target: str) -> None:
+        """Take a first picture for a recording that has just begun, if the target's screen is captured."""
+        screen = self._screens.get((os.path.realpath(lab_path), target))
+        if screen is not None:
+            await self._film.take(screen)
+
     def tell(self, lab_path: str, target: str, kind: str, **fields: Any) -> None:
         """Put an event of a target's screen into its record. Thread-safe."""
         self._bench.chronicle.tell(lab_path, target, "video", kind, **fields)
@@ -167,6 +174,8 @@ class Screens:
 
         def tell(kind: str, **fields: Any) -> None:
             self.tell(real, target, kind, **fields)
+            if kind in film.WORTH:
+                self._bench.nursery.start_soon(self._film.take, screen)
 
         screen = Screen(real, target, device, opened, level, self._bench.runtime, tell)
         self._screens[key] = screen

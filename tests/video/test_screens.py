@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,19 @@ def test_a_screen_that_changes_all_the_time_does_not_flood_the_record(rig: Rig) 
     time.sleep(3)
     rig.shot()
     assert 1 <= rig.kinds().count("changed") - before <= 5
+
+
+def test_a_recording_has_a_picture_of_each_change(rig: Rig, tmp_path: Path) -> None:
+    rig.bench("record", "start", "pico", "--name", "film")
+    begun = [row for row in rig.events() if row["event"] == "picture"]
+    rig.show(console("debian login: root", "Password:", size=SIZE))
+    taken = until("a picture of the change", lambda: [r for r in rig.events() if r["event"] == "picture"][len(begun) :])
+    rig.bench("record", "stop", "pico")
+    rig.bench("record", "export", "pico", "--name", "film", "-o", str(tmp_path / "film.zip"))
+    with zipfile.ZipFile(tmp_path / "film.zip") as bundle:
+        names = [name for name in bundle.namelist() if name.startswith("pictures/")]
+        assert f"pictures/{taken[-1]['picture']}" in names and len(names) >= 2
+        assert all(bundle.read(name).startswith(PNG) for name in names)
+    rig.show(console("and on", size=SIZE))
+    time.sleep(1)
+    assert len([row for row in rig.events() if row["event"] == "picture"]) == len(begun) + len(taken)
