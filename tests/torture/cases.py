@@ -33,8 +33,8 @@ ABSENT: tuple[Absent, ...] = (
         "macOS; the fall-back to a thread with select is tested in tests/platform/test_macos.py",
     ),
     Absent("31", "FTDI's latency timer", "a real FTDI adapter"),
-    Absent("34", "a stale or made-up video frame", "no video in this version of labd, and no camera here"),
-    Absent("35", "text recognition errors", "no video in this version of labd"),
+    Absent("34", "a stale or made-up video frame", "not of a serial port: tests/video holds it; the peers here have no video"),
+    Absent("35", "text recognition errors", "not of a serial port: tests/ocr holds it; the peers here have no video"),
     Absent(
         "M1", "a hook's children outlive its cancellation", "power and other hooks are not run by this version of labd"
     ),
