@@ -472,3 +472,17 @@ def test_a_simulated_board_ends_with_its_last_watch_and_its_log_stays(board: Ben
     board("serial", "stop", "dut")
     assert board.json("daemons")["boards"] == [] and not alive(pids["dut.bmc"])
     assert board.json("serial", "watch", "dut", "-i", "console")["interfaces"][0]["state"] == "open"
+
+
+def test_labd_of_another_runtime_directory_is_listed_with_what_ends_it(board: BenchInAFolder, tmp_path):
+    other = tmp_path / "r"
+    other.mkdir(mode=0o700)
+    state = {"XDG_RUNTIME_DIR": str(other), "XDG_STATE_HOME": str(tmp_path / "s")}
+    board("daemons", "start", env=state)
+    (listed,) = [each for each in board.json("daemons")["elsewhere"] if each["runtime"] == f"{other}/labd"]
+    assert listed["end"] == f"env XDG_RUNTIME_DIR={other} labd daemons stop"
+    assert all(map(alive, listed["pids"]))
+    words = listed["end"].split()
+    subprocess.run(words, env=board.env, check=True, capture_output=True, timeout=60)
+    until("its end", lambda: not any(map(alive, listed["pids"])))
+    assert f"{other}/labd" not in str(board.json("daemons"))

@@ -25,7 +25,7 @@ def play(bench: Bench, steps: Iterable[Step]) -> str:
         if wanted is not None and not wanted.search(answer):
             raise GaveUp(f"{step.run}: {step.until!r} did not come within {step.within_s:g} s")
         for name, pattern in step.save.items():
-            found = re.search(pattern, answer, re.MULTILINE)
+            found = re.search(fill(pattern, values, pattern=True), answer, re.MULTILINE)
             if found is None:
                 raise GaveUp(f"{step.run}: nothing in its output matches {pattern!r} (for {{{name}}})")
             values[name] = found[1] if found.re.groups else found[0]

@@ -51,6 +51,8 @@ def busy(device: str, label: str, holders: Sequence[dict[str, Any]]) -> Busy:
     if not holders:
         return Busy(f"{label}: {device} is in use by another program", hint=f"sudo fuser -v {quoted(device)}")
     who = ", ".join(f"{holder['command']} (pid {holder['pid']})" for holder in holders)
+    if all(" -m labd." in holder["command"] for holder in holders):
+        return Busy(f"{label}: {device} is in use by {who}", hint="labd daemons  # labd of elsewhere, and what ends it")
     pids = " ".join(str(holder["pid"]) for holder in holders)
     return Busy(f"{label}: {device} is in use by {who}", hint=f"ask its owner, or if it is yours: kill {pids}")
 

@@ -53,14 +53,15 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     capture = _capture(call, status)
     untracked = _untracked(call, status, capture)
     links = _links(call)
+    elsewhere = _elsewhere(call)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
         return {"daemon": None, "capture": capture, "channels": [], "screens": [], "kept": [], "netboots": [],
-                "boards": [], "links": links, "untracked": untracked}  # fmt: skip
+                "boards": [], "links": links, "untracked": untracked, "elsewhere": elsewhere}  # fmt: skip
     daemon = {key: status[key] for key in ("pid", "version", "level", "started")}
     return {"daemon": daemon, "capture": capture, "channels": status["channels"],
             "screens": status["screens"], "kept": status["kept"], "netboots": status["netboots"],
-            "boards": status["boards"], "links": links, "untracked": untracked}  # fmt: skip
+            "boards": status["boards"], "links": links, "untracked": untracked, "elsewhere": elsewhere}  # fmt: skip
 
 
 def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
@@ -99,6 +100,9 @@ def list_text(data: dict[str, Any], call: Call) -> str:
     rows += [("ssh", link["host"], f"{link['ssh']}  {link['socket']}") for link in data["links"]]
     for stray in data["untracked"]:
         rows.append(("untracked", f"pid {stray['pid']}", f"{stray['command']}  (labd daemons stop --all ends it)"))
+    for other in data["elsewhere"]:
+        pids = " ".join(str(pid) for pid in other["pids"])
+        rows.append(("elsewhere", f"pid {pids}", f"serves {other['runtime']}  ({other['end']} ends it)"))
     return columns(rows, call.columns, indent="") if rows else "no daemon, no untracked process"
 
 
@@ -347,6 +351,21 @@ def _untracked(call: Call, status: dict[str, Any] | None, capture: dict[str, Any
     ]
 
 
+def _elsewhere(call: Call) -> list[dict[str, Any]]:
+    """This user's daemons of other runtime directories: they may hold a port, and nothing here ends them."""
+    from labd import shim
+    from labd.lab.model import quoted
+    from labd.platform.processes import elsewhere
+
+    mine = paths.runtime_dir(call.env)
+    found = elsewhere(mine, lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
+    for other in found:
+        base, name = os.path.split(other["runtime"])
+        variable = f"XDG_RUNTIME_DIR={quoted(base)}" if name == "labd" else "-u XDG_RUNTIME_DIR"
+        other["end"] = f"env {variable} labd daemons stop"
+    return found
+
+
 HOST = Param("host", "on this machine of the lab", flags=("-H", "--host"), complete="host")
 FORCE = Param("force", "kill a daemon that does not stop by itself", kind="switch", flags=("--force",))
 
@@ -375,6 +394,8 @@ OPERATIONS = (
     Operation(
         ("daemons", "list"),
         "list the daemon, its capture process, channels, boards and connections, and untracked processes",
+        doc="Listed too: daemons of this user that serve another runtime directory (elsewhere), with what ends each; "
+        "one that was left over may hold a port.",
         effect="observe",
         params=(HOST,),
         handler=list_daemons,

@@ -17,10 +17,31 @@ MODULES = (
     "labd.daemon", "labd.capture_process", "labd.netboot.keeper", "labd.video.worker", "loopback", "loopback.machine",
 )  # fmt: skip
 
+#: Of these, what holds ports, screens and hooks by itself; its last word is the runtime directory.
+_SERVERS = ("labd.daemon", "labd.capture_process")
+
 
 def own_processes(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:
     """{pid, command} of each process that serves `runtime`. `ps` gives `pid command` lines where there is no /proc."""
     return [{"pid": pid, "command": " ".join(words)} for pid, words in _all(ps) if _is_ours(words, runtime)]
+
+
+def elsewhere(runtime: str, ps: Callable[[], bytes]) -> list[dict[str, Any]]:
+    """{runtime, pids} of each other runtime directory of this user that a daemon or its capture process serves."""
+    found: dict[str, list[int]] = {}
+    for pid, words in _all(ps):
+        if "-m" not in words[:-2] or words[words.index("-m") + 1] not in _SERVERS:
+            continue
+        if words[-1] != runtime and _is_mine(words[-1]):
+            found.setdefault(words[-1], []).append(pid)
+    return [{"runtime": path, "pids": sorted(pids)} for path, pids in sorted(found.items())]
+
+
+def _is_mine(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def with_argument(program: str, argument: str, ps: Callable[[], bytes]) -> list[int]:

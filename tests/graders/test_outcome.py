@@ -1,9 +1,14 @@
 """The loopback grader: a right trial passes, and each of its checks can be shown to fire."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graders import outcome
+from graders.bundle_view import Bundle
 from graders.outcome import grade, not_pieces, not_within
 from tests.graders import bundles
 
@@ -178,3 +183,39 @@ def test_a_made_up_line_is_not_made_of_what_was_said_though_all_its_letters_are(
     assert not_pieces(said[44:440] + said[600:800], said) is None
     assert not_within(b"fox lazy quick dog brown\n", said) is None
     assert not_pieces(b"fox lazy quick dog brown\n", said) == 0
+
+
+CYCLE = {"kind": "hook", "channel": "power", "action": "cycle", "code": 0}
+
+
+def with_bench(tmp_path: Path, events: dict[str, list[dict[str, object]]], **expect: object) -> Bundle:
+    """A right trial with journals of channels beside the serial lines."""
+    maker = bundles.loopback()
+    maker.scenario["loopback"]["expect"] |= expect
+    tmp_path.mkdir(exist_ok=True)
+    bundle = maker.write(tmp_path)
+    for target, told in events.items():
+        store = bundle.directory / "journal" / target / "@bench" / "events"
+        store.mkdir(parents=True)
+        (store / "00000000000000000000.raw").write_text("".join(json.dumps(event) + "\n" for event in told))
+    return Bundle(bundle.directory)
+
+
+def test_what_the_bench_tells_of_a_channel_is_asked_event_by_event(tmp_path: Path) -> None:
+    wanted = {"bench": ['"action": "cycle".*"code": 0.*"kind": "hook"'], "drives": ["^power cycle$"]}
+    assert all(check.ok for check in outcome.told_of(with_bench(tmp_path / "a", {"dut": [CYCLE]}, **wanted)))
+    (failed,) = outcome.told_of(with_bench(tmp_path / "b", {"dut": [{**CYCLE, "code": 1}]}, **wanted))
+    assert failed.ok is False
+    (silent,) = outcome.told_of(with_bench(tmp_path / "c", {}, **wanted))
+    assert silent.ok is False
+
+
+def test_hooks_run_only_as_the_scenario_says_and_never_for_another_board(tmp_path: Path) -> None:
+    typed = {**CYCLE, "channel": "hid", "action": "type"}
+    asked = {**CYCLE, "action": "state"}
+    one = with_bench(tmp_path, {"dut": [CYCLE, typed, asked], "spare": [CYCLE], "third": [asked]}, drives=["^power "])
+    assert {check.name: check.ok for check in outcome.driven(one)} == {
+        "nothing else driven: dut": False,
+        "nothing else driven: spare": False,
+        "nothing else driven: third": True,
+    }

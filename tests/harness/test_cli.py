@@ -73,7 +73,7 @@ def test_every_command_has_help_with_examples(inside: Callable[..., Told], comma
         (["run", "--agnet", "noop"], 2, ["--agnet", "--agent"]),
         (["run", "--agent", "no-op"], 4, ["no-op", "noop", "labd-eval list"]),
         (["run", "--scenario", "C22"], 4, ["C22", "C2", "labd-eval list"]),
-        (["run", "--lane", "virtual"], 2, ["virtual", "loopback"]),
+        (["run", "--lane", "virtuel"], 2, ["virtuel", "virtual", "loopback"]),
         (["run", "--jobs", "0"], 2, ["0"]),
         (["run", "--jobs", "2", "--jobs", "3"], 2, ["--jobs", "twice"]),
         (["run", "--all", "--agent", "noop"], 2, ["--all", "--agent"]),

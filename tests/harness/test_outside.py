@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cv2
 import pytest
 
-from harness import outside
+from harness import outside, screen
 from harness.outside import Desk, Outside, OutsideError
+from labd import ocr
 from tests.harness.conftest import alive, wait_until
 
 QUIET = 'title = "quiet {nonce}"\nboot = "at-start"\nmode = "mute"\n'
@@ -101,3 +103,20 @@ def test_a_board_that_cannot_be_played_is_an_error_and_leaves_nothing(
         desk(tmp_path / "d")
     assert not any((tmp_path / "d" / "opt").iterdir())
     assert outside.PATIENCE_S > 1
+
+
+@pytest.mark.skipif(screen.font() is None, reason="no console font on this machine (seabios has one)")
+def test_a_screen_shows_its_lines_and_others_when_it_is_time(tmp_path: Path) -> None:
+    one = desk(tmp_path / "d", "picture", after=({"wait_s": 0.05, "show": "halted at {nonce}"},))
+    try:
+        first = Path(one.device).read_bytes()
+        beside = Path(one.values["device2"]).read_bytes()
+        one.asked()
+        wait_until("the second picture", lambda: Path(one.device).read_bytes() != first)
+        assert Path(one.values["device2"]).read_bytes() == beside
+        fonts = [font] if (font := screen.font()) else []
+        page = ocr.read(cv2.imread(one.device), engine="console", fonts=fonts)
+        assert page.text.split() == ["halted", "at", "f00d"]
+    finally:
+        one.stop()
+    assert [record["text"] for record in records(tmp_path / "d", "shown")][-1] == "halted at f00d"

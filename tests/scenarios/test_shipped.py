@@ -10,9 +10,12 @@ from harness.scenario import CONTROL_NAMES, fixtures_dir, lint, load_all
 from loopback.dutfile import load as load_dut
 
 ALL = load_all()
-VALUES = {"nonce": "0a1b2c3d4e", "lab": "/sand/lab.toml", "home": "/sand/home", "device": "/dev/ttyUSB0"}
+VALUES = {"nonce": "0a1b2c3d4e", "lab": "/sand/lab.toml", "home": "/sand/home", "device": "/dev/ttyUSB0",
+          "device2": "/dev/ttyUSB1"}  # fmt: skip
 RUN = [one for one in ALL if one.lane != "stated"]
 LOOPBACK = [one for one in ALL if one.lane == "loopback"]
+#: Executed twins of scenarios whose commands are said.
+LIVE = {f"R{n}-LIVE" for n in (3, 4, 5, 6, 7, 8, 10)}
 
 
 def by_id(one):
@@ -26,17 +29,20 @@ CORE = ["C1", "C3", "C7", "M2", "R1", "R2", "R3", "R4", "S11"]
 
 
 def test_the_whole_catalogue_is_there_and_the_core_set_comes_first():
-    counts = {"C": 9, "M": 5, "R": 10, "S": 11}
-    known = {f"{kind}{n}" for kind, count in counts.items() for n in range(1, count + 1)} | set(TASKS)
+    counts = {"C": 10, "M": 5, "R": 10, "S": 11}
+    known = {f"{kind}{n}" for kind, count in counts.items() for n in range(1, count + 1)} | set(TASKS) | LIVE
     assert {one.id for one in ALL} == known
     assert [one.id for one in ALL if one.core] == CORE == [one.id for one in ALL][: len(CORE)]
 
 
 def test_what_runs_where():
     lanes = {one.id: one.lane for one in ALL}
-    config, loopback = ({name for name in lanes if lanes[name] == lane} for lane in ("config", "loopback"))
-    assert config == {*(f"C{n}" for n in range(1, 10)), "S1"}
-    assert loopback == {*(f"S{n}" for n in range(2, 12)), *TASKS}
+    config, loopback, virtual = (
+        {name for name in lanes if lanes[name] == lane} for lane in ("config", "loopback", "virtual")
+    )
+    assert config == {*(f"C{n}" for n in range(1, 11)), "S1"}
+    assert loopback == {*(f"S{n}" for n in range(2, 12)), *TASKS, "R7-LIVE", "R8-LIVE"}
+    assert virtual == LIVE - {"R7-LIVE", "R8-LIVE"}
     assert [one.id for one in ALL if one.task is not None] == TASKS
 
 
@@ -54,10 +60,12 @@ def test_every_control_has_something_to_do(one):
     assert one.controls.printed_success.strip()
 
 
-@pytest.mark.parametrize("one", RUN, ids=by_id)
+# A question about a state has no fact of a trial: what R8-LIVE asks is answered by on or off.
+@pytest.mark.parametrize("one", [one for one in RUN if one.id != "R8-LIVE"], ids=by_id)
 def test_no_canned_answer_knows_the_facts_of_a_trial(one):
     """The nonce is in the seed or on the board, and a control that prints a success does not have it."""
     placed = (one.seed_text({}) or "") + "".join(one.files({}).values()) + one.goal + repr(one.outside)
+    placed += repr(one.loopback.prepared if one.loopback else "")
     assert "{nonce" in placed
     assert "{nonce" not in (one.controls.printed_success if one.controls else "")
 
