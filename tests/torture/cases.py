@@ -33,11 +33,11 @@ ABSENT: tuple[Absent, ...] = (
         "macOS; the fall-back to a thread with select is tested in tests/platform/test_macos.py",
     ),
     Absent("31", "FTDI's latency timer", "a real FTDI adapter"),
-    Absent("34", "a stale or made-up video frame", "not of a serial port: tests/video holds it; the peers here have no video"),
-    Absent("35", "text recognition errors", "not of a serial port: tests/ocr holds it; the peers here have no video"),
     Absent(
-        "M1", "a hook's children outlive its cancellation", "power and other hooks are not run by this version of labd"
+        "34", "a stale or made-up video frame", "not of a serial port: tests/video holds it; no peer here has video"
     ),
+    Absent("35", "text recognition errors", "not of a serial port: tests/ocr holds it; no peer here has video"),
+    Absent("M1", "a hook's children outlive its cancellation", "not of a serial port: tests/test_hookrun.py holds it"),
     Absent("M4", "the wall clock jumps while logging", "would need this machine's clock to be set"),
     Absent(
         "M5",
