@@ -11,7 +11,7 @@ import pytest
 
 from harness import outside, screen
 from harness.outside import Desk, Outside, OutsideError
-from labd import ocr
+from labd.ocr import reader
 from tests.harness.conftest import alive, wait_until
 
 QUIET = 'title = "quiet {nonce}"\nboot = "at-start"\nmode = "mute"\n'
@@ -115,7 +115,7 @@ def test_a_screen_shows_its_lines_and_others_when_it_is_time(tmp_path: Path) -> 
         wait_until("the second picture", lambda: Path(one.device).read_bytes() != first)
         assert Path(one.values["device2"]).read_bytes() == beside
         fonts = [font] if (font := screen.font()) else []
-        page = ocr.read(cv2.imread(one.device), engine="console", fonts=fonts)
+        page = reader.read_console(cv2.imread(one.device), fonts)
         assert page.text.split() == ["halted", "at", "f00d"]
     finally:
         one.stop()
