@@ -60,10 +60,9 @@ def _doctor(call: Call, args: Args) -> Answer:
 
 def _rows(call: Call, lab: Lab, names: list[str]) -> list[dict[str, Any]]:
     """Every finding here: the targets in the order of their names, then the machine."""
-    from labd import doctor, doctor_machine, inventory
-    from labd.operations.daemons import background
+    from labd import background, doctor, doctor_machine, inventory
 
-    daemon, capture = background(call)
+    daemon, capture = background.of(call)
     live, screens = ([row for row in (daemon or {}).get(what, ()) if os.path.realpath(row["lab"]) ==
                       os.path.realpath(call.lab_path)] for what in ("channels", "screens"))  # fmt: skip
     bench = doctor.Bench(inventory.this_machine(), lab.data, lab.directory, call.env, live, screens)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
-from labd import paths
-from labd.errors import Busy, LabdError, NotFound, Unreachable, Usage, nearest
+from labd import background, paths
+from labd.errors import LabdError, NotFound, nearest
 from labd.operations.model import Operation, Param
 
 TYPE_CHECKING = False
@@ -14,9 +12,6 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.operations.model import Args
-
-#: Seconds that a daemon gets to stop by itself.
-STOP_SECONDS = 12.0
 
 
 def run_daemon(call: Call, args: Args) -> NoReturn:
@@ -49,11 +44,11 @@ def start_text(data: dict[str, Any], call: Call) -> str:
 
 def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     """The daemon, the boards it plays, the ports it captures, and what runs without a record."""
-    status = _status(call)
-    capture = _capture(call, status)
-    untracked = _untracked(call, status, capture)
-    links = _links(call)
-    elsewhere = _elsewhere(call)
+    status = background.status(call)
+    capture = background.capture(call, status)
+    untracked = background.untracked(call, status, capture)
+    links = background.links(call)
+    elsewhere = background.elsewhere(call)
     if status is None:
         call.note(f"no daemon runs for {paths.runtime_dir(call.env)}; the first runtime verb starts one")
         return {"daemon": None, "capture": capture, "channels": [], "screens": [], "kept": [], "netboots": [],
@@ -62,12 +57,6 @@ def list_daemons(call: Call, args: Args) -> dict[str, Any]:
     return {"daemon": daemon, "capture": capture, "channels": status["channels"],
             "screens": status["screens"], "kept": status["kept"], "netboots": status["netboots"],
             "boards": status["boards"], "links": links, "untracked": untracked, "elsewhere": elsewhere}  # fmt: skip
-
-
-def background(call: Call) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The daemon's own account of all that it does, and its capture process; None for what does not run."""
-    status = _status(call)
-    return status, _capture(call, status)
 
 
 def list_text(data: dict[str, Any], call: Call) -> str:
@@ -112,7 +101,7 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
     from labd.trigger_store import forget
     from labd.video import kept
 
-    status = _status(call)
+    status = background.status(call)
     if args.names:
         if status is None:
             raise NotFound("no daemon runs, so no board of it does", hint="labd daemons")
@@ -128,15 +117,17 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
             return {"stopped": args.names}
     stopped = list(args.names)
     if status is not None:
-        _stop(call, status["pid"], args.force)
+        background.stop(call, status["pid"], args.force)
         stopped.append(f"labd (pid {status['pid']})")
-    stopped += _hung(call, status, args.force)
-    stopped += _stop_capture(call)
-    stopped += _hang_up(call)
+    stopped += background.hung(call, status, args.force)
+    stopped += background.stop_capture(call)
+    stopped += background.hang_up(call)
     forget(paths.runtime_dir(call.env))
     kept.forget(paths.runtime_dir(call.env))
     if args.all:
-        stopped += [f"pid {stray['pid']}" for stray in _untracked(call, None, None) if _end(stray["pid"])]
+        stopped += [
+            f"pid {stray['pid']}" for stray in background.untracked(call, None, None) if background.end(stray["pid"])
+        ]
     if not stopped:
         call.note("nothing was running")
     return {"stopped": stopped}
@@ -152,10 +143,10 @@ def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
     from labd.client import Client, start
     from labd.netboot.again import serve_again
 
-    status = _status(call)
+    status = background.status(call)
     if status is not None:
-        _stop(call, status["pid"], args.force, leave=True)
-    _hung(call, status, args.force)
+        background.stop(call, status["pid"], args.force, leave=True)
+    background.hung(call, status, args.force)
     start(call)
     again = []
     for lab, target in sorted({(line["lab"], line["target"]) for line in (status or {}).get("channels", ())}):
@@ -193,177 +184,6 @@ def restart_text(data: dict[str, Any], call: Call) -> str:
     again = ", ".join(data["captured_again"]) or "nothing"
     served = f"; serves {', '.join(data['served_again'])}" if data["served_again"] else ""
     return f"labd {data['version']} runs as pid {data['pid']}; captures {again}{served}"
-
-
-def _status(call: Call) -> dict[str, Any] | None:
-    """The daemon's own account, or None when none answers."""
-    from labd.client import Client
-
-    try:
-        with Client(call.env, timeout_s=5) as client:
-            status: dict[str, Any] = client.request("daemon.status")
-            return status
-    except Unreachable:
-        return None
-
-
-def _stop(call: Call, pid: int, force: bool, *, leave: bool = False) -> None:
-    """End the daemon; with `leave`, what it captures goes on being captured for the next one."""
-    from labd.client import Client
-
-    try:
-        with Client(call.env, timeout_s=5) as client:
-            try:
-                client.request("daemon.stop", {"leave": True} if leave else {})
-            except Usage:  # a daemon of before there was a choice
-                client.request("daemon.stop")
-    except Unreachable:
-        pass  # it went before it had answered: the lock tells
-    except LabdError:
-        if not force:
-            raise
-    _wait_for_lock(call, pid, force)
-
-
-def _capture(call: Call, status: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The capture process: as the daemon knows it, else by its own word."""
-    from labd.capture_wire import greeting
-
-    if status is not None and status.get("capture", {}).get("pid"):
-        return {key: status["capture"][key] for key in ("pid", "version", "ports")}
-    hello = greeting(paths.runtime_dir(call.env))
-    if hello is None:
-        return None
-    boards = [hold["pid"] for hold in hello.get("holds", ()) if hold.get("pid")]
-    return {"pid": hello["pid"], "version": hello["version"], "ports": len(hello["ports"]), "boards": boards}
-
-
-def _stop_capture(call: Call) -> list[str]:
-    """End a capture process that the daemon did not end, or that has none."""
-    import time
-
-    from labd.capture_wire import greeting, holder
-
-    runtime = paths.runtime_dir(call.env)
-    pid = holder(runtime)
-    if pid is None:
-        return []
-    greeting(runtime, then={"do": "quit"})
-    for number in (15, 9, 0):
-        deadline = time.monotonic() + 5
-        while holder(runtime) is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if holder(runtime) is None or not number:
-            break
-        _end(pid, number)
-    return [f"capture (pid {pid})"]
-
-
-def _links(call: Call) -> list[dict[str, str]]:
-    """The connections to other machines that are kept."""
-    runtime = paths.runtime_dir(call.env)
-    if not os.path.isdir(os.path.join(runtime, "ssh")):
-        return []
-    from labd.remote_link import all_links
-
-    return all_links(runtime)
-
-
-def _hang_up(call: Call) -> list[str]:
-    """End the connections to other machines: what runs there goes on."""
-    if not _links(call):
-        return []
-    from labd.remote_link import close_all
-
-    return close_all(paths.runtime_dir(call.env), call.env)
-
-
-def _hung(call: Call, status: dict[str, Any] | None, force: bool) -> list[str]:
-    """End a daemon that holds the lock and does not answer, when asked to."""
-    pid = _lock_holder(call)
-    if status is not None or pid is None:
-        return []
-    if not force:
-        raise Busy(f"a daemon (pid {pid}) holds the lock and does not answer", hint="labd daemons stop --force")
-    _wait_for_lock(call, pid, True, seconds=0.0)
-    return [f"labd (pid {pid}, by force)"]
-
-
-def _wait_for_lock(call: Call, pid: int, force: bool, seconds: float = STOP_SECONDS) -> None:
-    """Wait until the daemon's lock is free; with `force`, kill the one that holds it."""
-    import signal
-    import time
-
-    deadline = time.monotonic() + seconds
-    while _lock_holder(call) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    if _lock_holder(call) is None:
-        return
-    if not force:
-        raise Busy(f"the daemon (pid {pid}) is still running after {seconds:.0f} s", hint="labd daemons stop --force")
-    _end(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while _lock_holder(call) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
-def _lock_holder(call: Call) -> int | None:
-    """The pid of who holds the daemon's lock; None when it is free."""
-    import fcntl
-
-    try:
-        fd = os.open(os.path.join(paths.runtime_dir(call.env), "daemon.lock"), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        text = os.read(fd, 32).strip()
-        return int(text) if text.isdigit() else None
-    finally:
-        os.close(fd)
-    return None
-
-
-def _end(pid: int, number: int = 15) -> bool:
-    try:
-        os.kill(pid, number)
-    except OSError:
-        return False
-    return True
-
-
-def _untracked(call: Call, status: dict[str, Any] | None, capture: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Processes of this runtime directory that nobody answers for; without a daemon, boards hang on the capture."""
-    from labd import shim
-    from labd.platform.processes import own_processes
-
-    mine = paths.runtime_dir(call.env)
-    tracked = {status["pid"], *(each["pid"] for each in (*status["boards"], *status["screens"]))} if status else set()
-    serving = [served["directory"] for served in status["netboots"]] if status else []
-    tracked |= {capture["pid"], *capture.get("boards", ())} if capture else set()
-    return [
-        {"pid": process["pid"], "command": process["command"]}
-        for process in own_processes(mine, lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
-        if process["pid"] not in tracked
-        and process["pid"] != os.getpid()
-        and not any(directory in process["command"] for directory in serving)
-    ]
-
-
-def _elsewhere(call: Call) -> list[dict[str, Any]]:
-    """This user's daemons of other runtime directories: they may hold a port, and nothing here ends them."""
-    from labd import shim
-    from labd.lab.model import quoted
-    from labd.platform.processes import elsewhere
-
-    mine = paths.runtime_dir(call.env)
-    found = elsewhere(mine, lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
-    for other in found:
-        base, name = os.path.split(other["runtime"])
-        variable = f"XDG_RUNTIME_DIR={quoted(base)}" if name == "labd" else "-u XDG_RUNTIME_DIR"
-        other["end"] = f"env {variable} labd daemons stop"
-    return found
 
 
 HOST = Param("host", "on this machine of the lab", flags=("-H", "--host"), complete="host")
