@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from labd import paths
+from labd import lockfile, paths
 from labd.errors import Busy, LabdError, Unreachable, Usage
 
 TYPE_CHECKING = False
@@ -141,20 +141,7 @@ def wait_for_lock(call: Call, pid: int, force: bool, seconds: float = STOP_SECON
 
 def lock_holder(call: Call) -> int | None:
     """The pid of who holds the daemon's lock; None when it is free."""
-    import fcntl
-
-    try:
-        fd = os.open(os.path.join(paths.runtime_dir(call.env), "daemon.lock"), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        text = os.read(fd, 32).strip()
-        return int(text) if text.isdigit() else None
-    finally:
-        os.close(fd)
-    return None
+    return lockfile.holder(os.path.join(paths.runtime_dir(call.env), "daemon.lock"))
 
 
 def end(pid: int, number: int = 15) -> bool:

@@ -15,6 +15,8 @@ import json
 import os
 import socket
 
+from labd import lockfile
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,20 +183,7 @@ def greeting(runtime: str, *, then: dict[str, Any] | None = None, seconds: float
 
 def holder(runtime: str) -> int | None:
     """The pid of the capture process that holds the lock of a runtime directory; None when it is free."""
-    import fcntl
-
-    try:
-        fd = os.open(os.path.join(runtime, LOCK), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        text = os.read(fd, 32).strip()
-        return int(text) if text.isdigit() else None
-    finally:
-        os.close(fd)
-    return None
+    return lockfile.holder(os.path.join(runtime, LOCK))
 
 
 def _close_all(fds: list[int]) -> None:

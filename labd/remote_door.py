@@ -17,6 +17,7 @@ import trio
 
 from labd import __version__, thin
 from labd.errors import LabdError, Usage
+from labd.platform.processes import lives
 
 if TYPE_CHECKING:
     from labd.call import Call
@@ -163,18 +164,8 @@ def _sweep(base: str) -> None:
     """Remove the directories of calls whose daemon was killed."""
     for name in os.listdir(base):
         pid = name.partition("-")[0]
-        if pid.isdigit() and int(pid) != os.getpid() and not _lives(int(pid)):
+        if pid.isdigit() and int(pid) != os.getpid() and not lives(int(pid)):
             shutil.rmtree(os.path.join(base, name), ignore_errors=True)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _next() -> int:

@@ -9,7 +9,7 @@ import argparse
 import os
 import select
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labd.errors import LabdError, TimedOut, Unreachable, Usage
@@ -55,7 +55,7 @@ _FILES = {
 }
 
 
-class Gadget:
+class Gadget(reports.Reporter):
     """The two devices of a gadget, opened as they are needed."""
 
     implementation = "hidgadget moveabs"
@@ -65,7 +65,7 @@ class Gadget:
     def __init__(self, keyboard: str, pointer: str, place: reports.Place) -> None:
         self.keyboard = keyboard
         self.pointer = pointer
-        self.place = place
+        super().__init__(place)
         self._open: dict[str, int] = {}
 
     def close(self) -> None:
@@ -74,33 +74,19 @@ class Gadget:
             os.close(fd)
         self._open = {}
 
-    def keys(self, held: Sequence[int], before: Sequence[int]) -> None:
-        """Exactly these keys are down now."""
-        self._report(self.keyboard, reports.keyboard(held))
+    def send_keyboard(self, report: bytes) -> None:
+        """Send a keyboard's report."""
+        self._report(self.keyboard, report)
 
-    def buttons(self, held: Collection[str], before: Collection[str]) -> None:
-        """Exactly these mouse buttons are down now."""
-        self._mouse(held)
-
-    def move(self, dx: int, dy: int, held: Collection[str]) -> None:
-        """Move the pointer by this from where it was last put."""
-        self.point(self.place.x + dx, self.place.y + dy, held)
-
-    def point(self, x: int, y: int, held: Collection[str]) -> None:
-        """Move the pointer there."""
-        self.place.put(x, y)
-        self._mouse(held)
-
-    def scroll(self, notches: int, held: Collection[str]) -> None:
-        """Turn the wheel."""
-        for part in reports.parts(notches):
-            self._mouse(held, part)
+    def send_pointer(self, report: bytes) -> None:
+        """Send a pointer's report."""
+        self._report(self.pointer, report)
 
     def release_all(self) -> None:
         """Let go of every key and button, where there is a pointer."""
         self.keys((), ())
         if os.path.exists(self.pointer):
-            self._mouse(())
+            self.mouse(())
 
     def ping(self) -> None:
         """Raise unless the keyboard is there."""
@@ -110,9 +96,6 @@ class Gadget:
 
     def settled(self) -> None:
         """A report is written when the one before it has been fetched."""
-
-    def _mouse(self, held: Collection[str], wheel: int = 0) -> None:
-        self._report(self.pointer, reports.pointer(held, self.place.x, self.place.y, wheel))
 
     def _fd(self, path: str) -> int:
         if path not in self._open:

@@ -8,7 +8,7 @@ behind the reports tells that they were taken.
 
 import argparse
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labd.errors import LabdError, TimedOut, Usage
@@ -40,7 +40,7 @@ EXAMPLES = (
 )
 
 
-class Rig:
+class Rig(reports.Reporter):
     """The rig on an open port."""
 
     implementation = "hidrig moveabs power"
@@ -49,35 +49,21 @@ class Rig:
 
     def __init__(self, tty: Tty, place: reports.Place) -> None:
         self.tty = tty
-        self.place = place
+        super().__init__(place)
         self._data = b""
 
-    def keys(self, held: Sequence[int], before: Sequence[int]) -> None:
-        """Exactly these keys are down now."""
-        self.tty.write(frame(HID, KEYBOARD, reports.keyboard(held)))
+    def send_keyboard(self, report: bytes) -> None:
+        """Send a keyboard's report."""
+        self.tty.write(frame(HID, KEYBOARD, report))
 
-    def buttons(self, held: Collection[str], before: Collection[str]) -> None:
-        """Exactly these mouse buttons are down now."""
-        self._mouse(held)
-
-    def move(self, dx: int, dy: int, held: Collection[str]) -> None:
-        """Move the pointer by this from where it was last put."""
-        self.point(self.place.x + dx, self.place.y + dy, held)
-
-    def point(self, x: int, y: int, held: Collection[str]) -> None:
-        """Move the pointer there."""
-        self.place.put(x, y)
-        self._mouse(held)
-
-    def scroll(self, notches: int, held: Collection[str]) -> None:
-        """Turn the wheel."""
-        for part in reports.parts(notches):
-            self._mouse(held, part)
+    def send_pointer(self, report: bytes) -> None:
+        """Send a pointer's report."""
+        self.tty.write(frame(HID, MOUSE, report))
 
     def release_all(self) -> None:
         """Let go of every key and button: the rig knows only what a report says."""
         self.keys((), ())
-        self._mouse(())
+        self.mouse(())
 
     def ping(self) -> None:
         """Raise unless the rig answers."""
@@ -95,9 +81,6 @@ class Rig:
         if said.upper().startswith("ERR"):
             raise LabdError(f"the rig at {self.tty.path} refuses: {said[3:].strip(' :') or 'no reason given'}")
         return said
-
-    def _mouse(self, held: Collection[str], wheel: int = 0) -> None:
-        self.tty.write(frame(HID, MOUSE, reports.pointer(held, self.place.x, self.place.y, wheel)))
 
     def _answer(self, what: int) -> bytes:
         deadline = time.monotonic() + ANSWER_SECONDS

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from labd.hid import keys
@@ -68,3 +69,44 @@ class Place:
 
 def _within(value: int) -> int:
     return min(max(value, 0), FAR)
+
+
+class Reporter(ABC):
+    """A device that takes whole reports: which keys and buttons are down, and where the pointer is."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    @abstractmethod
+    def send_keyboard(self, report: bytes) -> None:
+        """Send a keyboard's report."""
+
+    @abstractmethod
+    def send_pointer(self, report: bytes) -> None:
+        """Send a pointer's report."""
+
+    def keys(self, held: Sequence[int], before: Sequence[int]) -> None:
+        """Exactly these keys are down now."""
+        self.send_keyboard(keyboard(held))
+
+    def buttons(self, held: Collection[str], before: Collection[str]) -> None:
+        """Exactly these mouse buttons are down now."""
+        self.mouse(held)
+
+    def move(self, dx: int, dy: int, held: Collection[str]) -> None:
+        """Move the pointer by this from where it was last put."""
+        self.point(self.place.x + dx, self.place.y + dy, held)
+
+    def point(self, x: int, y: int, held: Collection[str]) -> None:
+        """Move the pointer there."""
+        self.place.put(x, y)
+        self.mouse(held)
+
+    def scroll(self, notches: int, held: Collection[str]) -> None:
+        """Turn the wheel."""
+        for part in parts(notches):
+            self.mouse(held, part)
+
+    def mouse(self, held: Collection[str], wheel: int = 0) -> None:
+        """Send where the pointer is, which buttons are down, how far the wheel turned."""
+        self.send_pointer(pointer(held, self.place.x, self.place.y, wheel))

@@ -61,13 +61,14 @@ def end_processes(pids: list[int], grace_s: float = 3.0) -> None:
             except OSError:
                 pass
         until = time.monotonic() + seconds
-        while (pids := [pid for pid in pids if _lives(pid)]) and time.monotonic() < until:
+        while (pids := [pid for pid in pids if lives(pid)]) and time.monotonic() < until:
             time.sleep(0.02)
         if not pids:
             return
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """Whether there is a process of this number, of whoever."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
