@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from harness import capability
 from harness.agents import CONTROLS, find
 from harness.scenario import load_all
 
@@ -40,6 +41,8 @@ def test_every_reference_passes_and_every_control_is_caught(report):
     found = verdicts(directory)
     wanted = {(one.id, "reference"): "pass" for one in load_all()}
     wanted |= {(one.id, name): "fail" for one in load_all() for name in CONTROLS if find(name).plays(one)}
+    lacking = {one.id for one in load_all() if capability.missing(one)}
+    wanted |= {key: "blocked" for key in wanted if key[0] in lacking}
     wrong = {key: (verdict["verdict"], verdict["reason"]) for key, verdict in found.items()
              if verdict["verdict"] != wanted[key]}  # fmt: skip
     assert wrong == {}
