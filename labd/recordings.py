@@ -40,13 +40,13 @@ class Recordings:
     def start(self, name: str | None, why: str, by: str) -> dict[str, Any]:
         """Begin one. Raises Busy where one of that name runs or is, Usage for a name that can't be a file's."""
         now = time.time_ns()
-        name = name or time.strftime("%Y%m%d-%H%M%S", time.localtime(now // 10**9))
+        if name is None:
+            name = time.strftime("%Y%m%d-%H%M%S", time.localtime(now // 10**9))
         if not _NAME.fullmatch(name):
             raise Usage(f"{name!r} can't be a recording's name: letters, digits, dots, dashes, underscores, at most 64")
-        if any(entry["name"] == name for entry in self.all()):
-            raise Busy(f"{self.target} has a recording {name!r} already", hint=f"labd record list {self.target}")
         entry = {"name": name, "target": self.target, "why": why, "by": by, "since_ns": now, "until_ns": None}
-        self._store(entry)
+        if not self._store(entry, new=True):
+            raise Busy(f"{self.target} has a recording {name!r} already", hint=f"labd record list {self.target}")
         return entry
 
     def stop(self, name: str | None) -> dict[str, Any]:
@@ -88,18 +88,26 @@ class Recordings:
         """Whether any runs."""
         return any(entry["until_ns"] is None for entry in self.all())
 
-    def _store(self, entry: dict[str, Any]) -> None:
+    def _store(self, entry: dict[str, Any], *, new: bool = False) -> bool:
+        """Write it, whole; whether that was done: a `new` one of a name that is taken is left alone."""
         path = os.path.join(self.directory, entry["name"] + ".json")
-        fresh = f"{path}.{os.getpid()}"
+        fresh = f"{path}.{os.getpid()}-{time.monotonic_ns()}"
         try:
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
                 json.dump(entry, file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(fresh, path)
+            try:
+                (os.link if new else os.replace)(fresh, path)
+            except FileExistsError:
+                return False
+            finally:
+                if new or os.path.exists(fresh):
+                    os.unlink(fresh)
         except OSError as error:
             raise LabdError(f"{path} can't be written: {error.strerror}") from None
+        return True
 
 
 def _load(path: str) -> dict[str, Any] | None:

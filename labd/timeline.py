@@ -27,6 +27,9 @@ CHANNELS = ("serial", "tx", "port", "power", "video", "hid", "netboot", "netif",
 #: Entries that are shown when nothing says how many.
 DEFAULT_TAIL = 200
 
+#: More entries than any history has: a larger --tail means all, too.
+MOST = 1 << 31
+
 #: No end, and no beginning.
 FOREVER_NS = 1 << 62
 
@@ -87,7 +90,7 @@ def timeline(sources: Sources, span: Span, channels: frozenset[str] = frozenset(
         streams.append(_commands(sources, span))
     merged: Iterator[Entry] = heapq.merge(*(_within(stream, span) for stream in streams), key=lambda e: e.key)
     chosen = (entry for entry in merged if entry.channel in channels)
-    return iter(deque(chosen, span.tail)) if span.tail else chosen
+    return iter(deque(chosen, min(span.tail, MOST))) if span.tail else chosen
 
 
 def moment_of_line(directory: str, seq: int) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,13 @@ import pytest
 
 from labd import moments, paths
 from labd.chronicle import Chronicle
-from labd.errors import Usage
+from labd.errors import LabdError, Usage
+from labd.export import handed_on
+from labd.journal_read import Event, Line
 from labd.past_calls import past_calls
+from labd.recordings import Recordings
+from labd.timeline import Entry
+from labd.timeline_text import text_of
 from tests.conftest import LAB_OF_ONE, BenchInAFolder, a_bench, until
 
 LAB = LAB_OF_ONE.format(dut="linux-login") + '[targets.dut.power]\ncycle_cmd = "plug cycle --password hunter2"\n'
@@ -29,6 +35,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchInAFolder
         labd("record", "start", "--name", "demo", "--why", "a login")
         labd("serial", "expect", "login: $", "--from-offset", "0", "--timeout", "20")
         labd("serial", "send", "alice", "--expect", "Password: ")
+        labd("serial", "send", "r3fused", check=3, env={"LABD_POLICY": "observe"})
         labd("serial", "send", "s3same", "--expect", "incorrect")
         labd("claim", "dut", "--for", "5m")
         labd("serial", "send", "x", check=3, env={"LABD_POLICY": "observe"})
@@ -54,7 +61,7 @@ def test_all_channels_stand_in_one_order(session: BenchInAFolder) -> None:
     channels = {entry["channel"] for entry in found}
     assert channels == {"serial", "tx", "port", "power", "video", "claim", "refusal", "config"}
     order = [entry["event"] for entry in found if entry["channel"] not in ("serial", "port")]
-    assert order == ["tx", "tx", "claim", "serial send", "power set", "hook", "shot"]
+    assert order == ["tx", "serial send", "tx", "claim", "serial send", "power set", "hook", "shot"]
 
 
 def test_what_was_sent_stands_behind_the_line_it_answered(session: BenchInAFolder) -> None:
@@ -64,7 +71,7 @@ def test_what_was_sent_stands_behind_the_line_it_answered(session: BenchInAFolde
 
 
 def test_a_refusal_says_why(session: BenchInAFolder) -> None:
-    (found,) = entries(session, "--channels", "refusal")
+    found = entries(session, "--channels", "refusal")[-1]
     assert found["command"] == "labd serial send x"
     assert "policy level" in found["why"]
 
@@ -108,6 +115,10 @@ def test_bad_words_are_told(session: BenchInAFolder, words: tuple[str, ...], cod
     assert said in session("timeline", *words, check=code).stderr.decode()
 
 
+def test_a_huge_tail_is_all(session: BenchInAFolder) -> None:
+    assert entries(session, "--tail", "9" * 20) == entries(session, "--tail", "0")
+
+
 def test_nothing_at_all_says_why(labd: BenchInAFolder) -> None:
     labd.lab.write_text(LAB)
     done = labd("timeline")
@@ -130,7 +141,7 @@ def test_a_bundle_holds_the_session_and_no_secret(session: BenchInAFolder) -> No
     assert files["pictures/00ff.png"] == b"\x89PNG picture"
     everything = b"".join(files.values())
     assert b"hunter2" not in everything
-    assert b"s3same" not in everything
+    assert b"s3same" not in everything and b"r3fused" not in everything
     assert b'"***"' in files["timeline.jsonl"]
     assert b"consoles/console.raw" not in everything
 
@@ -179,6 +190,23 @@ def test_recordings_by_name(labd: BenchInAFolder) -> None:
     assert labd("record", "start", "--name", "../x", check=2).stderr
 
 
+def test_recordings_that_are_begun_at_once_are_one(tmp_path: Path) -> None:
+    recordings = Recordings({"XDG_STATE_HOME": str(tmp_path)}, "/lab.toml", "dut")
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda _: _outcome(lambda: recordings.start("race", "", "me")), range(16)))
+        assert done.count("done") == 1 and done.count("Busy") == 15
+        assert "LabdError" not in list(pool.map(lambda _: _outcome(lambda: recordings.stop("race")), range(8)))
+    assert len(list((tmp_path / "labd" / "recordings").rglob("*"))) == 3  # two directories and one file
+
+
+def _outcome(act: Callable[[], object]) -> str:
+    try:
+        act()
+        return "done"
+    except LabdError as error:
+        return type(error).__name__
+
+
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
@@ -193,6 +221,25 @@ def test_moments() -> None:
     for bad in ("", "25:00", "10x", "-5m", "1e9s", "٣s", "9" * 40, "2026-13-01"):
         with pytest.raises(Usage):
             moments.parse(bad, "--since", now)
+
+
+def test_what_is_hidden_in_what_is_handed_on() -> None:
+    def line(seq: int, text: str) -> Entry:
+        raw = text.encode()
+        return Entry(seq, "serial", "console", Line(seq, 0, raw, len(raw), seq, seq, False, False))
+
+    def event(channel: str, kind: str, interface: str = "", **fields: object) -> Entry:
+        return Entry(0, channel, interface, Event(0, kind, 0, 0, 0, dict(fields)))
+
+    given = [
+        line(1, "-----BEGIN EC PRIVATE KEY-----"), line(2, "b3BlbnNzaA"), line(3, "-----END EC PRIVATE KEY-----"),
+        line(4, "harmless"), event("hid", "hook", command="qmp type hello"), line(5, "Password: "),
+        event("tx", "tx", "console", data="p1", total=2), event("port", "trigger", "console", what="fired", data="p2"),
+        event("hid", "hook", command="qmp type p3"), event("refusal", "serial send", command="labd serial send p4"),
+    ]  # fmt: skip
+    shown = [text_of(entry) for entry in handed_on(given, {"console": "utf-8"})]
+    assert not any(secret in text for text in shown for secret in ("b3Blb", "p1", "p2", "p3", "p4", "total"))
+    assert "harmless" in shown[3] and "hello" in shown[4] and "fired" in shown[7]
 
 
 def test_a_torn_record_of_commands_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -219,7 +219,13 @@ def _with_interface(call: "Call", name: str) -> str:
     from labd.lab.redact import redact
 
     at = call.argv.index("--") if "--" in call.argv else len(call.argv)
-    return redact(f"labd {shlex.join([*call.argv[:at], '-i', name, *call.argv[at:]])}")
+    words = ["labd", *call.argv[:at], "-i", name, *call.argv[at:]]
+    shown, start = [], 0
+    for number, word in enumerate(words):
+        if word == "--key":  # of ours it names a key on a keyboard, which is no secret
+            shown += [redact(shlex.join(words[start:number])), shlex.join(words[number : number + 2])]
+            start = number + 2
+    return " ".join([text for text in (*shown, redact(shlex.join(words[start:]))) if text])
 
 
 def channel_names(table: "Mapping[str, Any]") -> "list[str]":

@@ -91,6 +91,8 @@ def _export(call: Call, args: Args) -> Iterator[dict[str, Any] | bytes]:
                     hint="labd record export --help")  # fmt: skip
     if args.raw and form != "zip":
         raise Usage("--raw adds the exact bytes to a bundle: it needs --format zip")
+    if form == "zip" and args.out == "-" and call.stdout_tty:
+        raise Usage("a bundle is nothing for a terminal", hint=f"labd record export {target} -o session.zip")
     entries = export.handed_on(timeline.timeline(sources, span, channels_of(args.channels)), encodings)
     if form == "zip":
         pieces: Iterator[bytes] = iter([_bundle(call, args, sources, span, list(entries), about)])
@@ -235,7 +237,8 @@ OPERATIONS = (
         handler=_export,
         text=_export_text,
         doc="Without --since or --until it is the newest recording (or --name). Secrets that can be recognised are "
-        "blanked, and what was typed at a password prompt is left out; read it before you hand it on all the same. "
+        "blanked, private keys too, and what was typed while a console asked for a password is left out; what else was "
+        "typed through hid is in it. Read it before you hand it on. "
         "A bundle opens anywhere: its README.txt says what is in it.",
         examples=(
             ("labd record export pico -o session.zip", "the newest recording, with everything"),
