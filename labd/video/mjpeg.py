@@ -19,8 +19,9 @@ from urllib.parse import unquote, urlsplit
 import cv2
 import numpy as np
 
+from labd.lab.redact import redact
 from labd.video.frame import Picture
-from labd.video.sources import OPEN_MS, READ_MS, Lost, Source, in_colour, without_password
+from labd.video.sources import OPEN_MS, READ_MS, Lost, Source, in_colour
 
 #: The most that is to wait in the socket, bytes: a second of 1080p. The system may make it less.
 WAITING_MOST = 4 << 20
@@ -39,7 +40,7 @@ class Mjpeg(Source):
     """One connection. Raises Lost where nobody answers, NoMjpeg where it is for FFmpeg to try."""
 
     def __init__(self, url: str) -> None:
-        self._what = without_password(url)
+        self._what = redact(url)
         self._jpeg = b""
         self._socket: socket.socket = _connected(url, self._what)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WAITING_MOST)

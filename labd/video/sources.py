@@ -14,6 +14,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from labd.lab.redact import redact
 from labd.video.frame import Picture
 from labd.video.names import Found
 
@@ -127,7 +128,7 @@ class Stream(Captured):
     def __init__(self, url: str) -> None:
         limits = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, OPEN_MS, cv2.CAP_PROP_READ_TIMEOUT_MSEC, READ_MS,
                   cv2.CAP_PROP_N_THREADS, 1]  # fmt: skip
-        super().__init__(cv2.VideoCapture(url, cv2.CAP_FFMPEG, limits), without_password(url))
+        super().__init__(cv2.VideoCapture(url, cv2.CAP_FFMPEG, limits), redact(url))
 
 
 class Film(Captured):
@@ -192,13 +193,3 @@ def in_colour(picture: Any) -> Picture:
     elif array.shape[2] == 4:
         array = np.asarray(cv2.cvtColor(array, cv2.COLOR_BGRA2BGR))
     return np.ascontiguousarray(array)
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be shown."""
-    scheme, between, rest = url.partition("://")
-    login, at, host = rest.partition("/")[0].rpartition("@")
-    if not at:
-        return url
-    path = rest[len(login) + 1 + len(host) :]
-    return f"{scheme}{between}{login.partition(':')[0]}:***@{host}{path}"

@@ -9,7 +9,6 @@ import pytest
 
 from labd.errors import NotFound
 from labd.video.names import look_up
-from labd.video.sources import without_password
 
 DEVICES: list[dict[str, Any]] = [
     {"index": 0, "device": "/dev/video0", "name": "Integrated Camera", "id": None},
@@ -49,8 +48,3 @@ def test_urls_files_and_boards(tmp_path: Path) -> None:
     assert look_up(str(tmp_path / "a.PNG"), DEVICES).kind == "picture"
     assert look_up(str(film), DEVICES).kind == "film"
     assert look_up("qmp:/run/x/qmp-video", DEVICES).where == "/run/x/qmp-video"
-
-
-def test_a_password_is_not_shown() -> None:
-    assert without_password("rtsp://me:secret@cam:554/one@two") == "rtsp://me:***@cam:554/one@two"
-    assert without_password("http://cam/a@b") == "http://cam/a@b"

@@ -207,9 +207,11 @@ def _again(port: int) -> Camera | None:
 
 
 def test_a_refused_connection_fails_the_watch_and_leaves_nothing(rig: Rig) -> None:
-    rig.bench.lab.write_text(rig.lab + '[targets.gone.video]\ndevice = "http://127.0.0.1:9/"\n')
+    rig.bench.lab.write_text(rig.lab + '[targets.gone.video]\ndevice = "http://me:hunter2@127.0.0.1:9/cam?token=SEKRET"\n')
     words = rig.bench("video", "watch", "gone", check=7).stderr.decode()
-    assert "can't be captured" in words and "127.0.0.1:9" in words
+    assert "can't be captured" in words and "127.0.0.1:9/cam?token=***" in words
+    told = words + rig.bench.out("timeline", "gone", "--json", "--tail", "0")
+    assert '"stop"' in told and "hunter2" not in told and "SEKRET" not in told
     assert rig.bench.json("video", "show", "gone")["state"] is None
     assert "labd video watch gone" in rig.bench("video", "shot", "gone", check=7).stderr.decode()
 
