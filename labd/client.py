@@ -261,7 +261,7 @@ def _went_away(why: str | None = None) -> Unreachable:
     """A question was under way: whether it was acted on, only the journal tells."""
     return Unreachable(
         f"the daemon went away before it answered{f' ({why})' if why else ''}, and may have done it already",
-        hint="labd serial log TARGET --events",
+        hint="labd timeline TARGET",
     )
 
 

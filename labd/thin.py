@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _socket import socket
 
 #: What to say when the daemon ends in the middle of a call: what acts may have been done, so nobody should repeat it.
-GONE = "the daemon went away before it answered, and may have done it already; look: labd serial log TARGET --events"
+GONE = "the daemon went away before it answered, and may have done it already; look: labd timeline TARGET"
 
 #: What stands for the daemon's version when it has no thread to spare for us.
 FULL = "full"

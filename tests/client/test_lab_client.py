@@ -276,6 +276,7 @@ def test_a_daemon_that_goes_under_a_wait_is_said_and_the_next_call_finds_another
     assert shell.watch().state == "open"
     waiting.join(20)
     assert isinstance(failed[0], Unreachable) and "may have done it already" in str(failed[0])
+    assert failed[0].hint == "labd timeline TARGET"
 
 
 @pytest.mark.parametrize("wrong", [b"bytes", 5, None, [], ["login", b"# "], ["login", "("], "", "("])
