@@ -80,7 +80,7 @@ class Matcher:
         self.patterns = compile_all(list(patterns), literal=literal, ignore_case=ignore_case, raw=raw)
         wanted = [death for death in deaths if not any(death.lower() in p.source.lower() for p in self.patterns)]
         self._all = self.patterns + [death_text(death, raw) for death in wanted]
-        self._all += compile_all(list(death_patterns), raw=raw)
+        self._all += compile_all(list(death_patterns), raw=raw, as_written="")
         self.start = self.end = start
         self.quiet_s = quiet_ms / 1000
         self.echo = Echo()

@@ -62,9 +62,10 @@ class Pattern:
         "width",
     )
 
-    def __init__(self, source: str, *, literal: bool = False, ignore_case: bool = False, raw: bool = False) -> None:
+    def __init__(self, source: str, *, literal: bool = False, ignore_case: bool = False, raw: bool = False,
+                 as_written: str = "--literal") -> None:  # fmt: skip
         if not source:
-            raise Usage("an empty pattern matches everything and says nothing", hint="labd serial expect 'login: '")
+            raise Usage("an empty pattern matches everything and says nothing", hint="ask for at least one character")
         self.source = source
         as_bytes = source.encode("utf-8", "surrogateescape").decode("latin-1")
         source = as_bytes if raw else source.replace("\r\n", "\n")
@@ -79,13 +80,13 @@ class Pattern:
             self.fixed, self.width, self.lines = True, len(source), "\n" in source
         if self.literal is None:
             text = _escaped(source) if plain else source
-            self._compile(text, plain, ignore_case)
+            self._compile(text, plain, ignore_case, as_written)
         elif len(source) > 1:
             self._needles = [max(source.split("\n"), key=len)]
         self._needle_bytes = [needle.encode("latin-1" if raw else "utf-8", "replace") for needle in self._needles]
 
-    def _compile(self, text: str, plain: bool, ignore_case: bool) -> None:
-        self._compiled = _compile(text, self.source, ignore_case)
+    def _compile(self, text: str, plain: bool, ignore_case: bool, as_written: str) -> None:
+        self._compiled = _compile(text, self.source, ignore_case, as_written)
         if plain:
             return
         dead = _DEAD_DOLLAR.search(_without_sets(text))
@@ -93,12 +94,13 @@ class Pattern:
             raise Usage(
                 f"pattern {self.source!r}: the $ at position {dead.end() - 1} is the end of a line, and text after it "
                 "never matches",
-                hint="write \\$ for the character, or --literal for the whole pattern",
+                hint="write \\$ for the character" + (f", or {as_written} for the whole pattern" if as_written else ""),
             )
         if self._search(self._compiled, "", 0, 0) is not None:
             raise Usage(
                 f"pattern {self.source!r} matches the empty text, so it would be found at once",
-                hint="ask for at least one character; --literal takes the pattern as it is written",
+                hint="ask for at least one character"
+                + (f"; {as_written} takes the pattern as it is written" if as_written else ""),
             )
         self.width = _width(text)
         self.fixed = self.width > 0
@@ -176,10 +178,15 @@ class Found:
 
 
 def compile_all(
-    patterns: list[str] | tuple[str, ...], *, literal: bool = False, ignore_case: bool = False, raw: bool = False
-) -> list[Pattern]:
-    """All of them, in order. Raises Usage for the first bad one, with its position."""
-    return [Pattern(source, literal=literal, ignore_case=ignore_case, raw=raw) for source in patterns]
+    patterns: list[str] | tuple[str, ...], *, literal: bool = False, ignore_case: bool = False, raw: bool = False,
+    as_written: str = "--literal",
+) -> list[Pattern]:  # fmt: skip
+    """All of them, in order. Raises Usage for the first bad one, with its position.
+
+    `as_written` is what the caller's verb has to take a pattern as it is written, for hints; "" where it has nothing.
+    """
+    how: dict[str, Any] = {"literal": literal, "ignore_case": ignore_case, "raw": raw, "as_written": as_written}
+    return [Pattern(source, **how) for source in patterns]
 
 
 @lru_cache(maxsize=64)
@@ -188,7 +195,7 @@ def death_text(source: str, raw: bool) -> Pattern:
     return Pattern(source, literal=True, raw=raw)
 
 
-def _compile(text: str, source: str, ignore_case: bool) -> Any:
+def _compile(text: str, source: str, ignore_case: bool, as_written: str) -> Any:
     import regex
 
     try:
@@ -196,7 +203,8 @@ def _compile(text: str, source: str, ignore_case: bool) -> Any:
     except regex.error as problem:
         where = "" if problem.pos is None else f" at position {problem.pos}"
         raise Usage(
-            f"pattern {source!r}: {problem.msg}{where}", hint="--literal looks for the very characters"
+            f"pattern {source!r}: {problem.msg}{where}",
+            hint=f"{as_written} looks for the very characters" if as_written else r"write \[ for the character [",
         ) from None
     except (OverflowError, RecursionError, ValueError) as problem:
         raise Usage(f"pattern {source[:80]!r} is no usable pattern: {problem}") from None

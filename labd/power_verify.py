@@ -226,7 +226,7 @@ def patterns_of(expected: Sequence[str]) -> list[str]:
     from labd.match import compile_all
 
     patterns = list(expected) or list(BOOTS)
-    compile_all(patterns)
+    compile_all(patterns, as_written="")
     return patterns
 
 

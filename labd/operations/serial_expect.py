@@ -85,7 +85,7 @@ def checked(pattern: str, args: Args) -> list[str]:
 
     patterns = [pattern, *args.any]
     compile_all(patterns, literal=args.literal, ignore_case=args.ignore_case, raw=args.raw)
-    compile_all(args.death, raw=args.raw)
+    compile_all(args.death, raw=args.raw, as_written="")
     if args.no_death and args.death:
         raise Usage("--no-death and --death contradict each other", hint="leave one out")
     return patterns

@@ -61,7 +61,7 @@ def read_text(data: dict[str, Any], call: Call) -> str | None:
 
 def wait(call: Call, args: Args) -> Answer:
     """Wait for a text, or with --regex for an expression."""
-    return _await(call, args, [args.text], literal=not args.regex, act=None)
+    return _await(call, args, [args.text], literal=not args.regex, as_written="TEXT without --regex")
 
 
 def expect(call: Call, args: Args) -> Answer:
@@ -73,7 +73,7 @@ def expect(call: Call, args: Args) -> Answer:
             keys.chord(name)  # refused before anything is waited for
         lab = call.lab()
         lab.channel(lab.resolve_target(args.target, call), "hid")
-    return _await(call, args, [args.pattern, *args.any], literal=args.literal, act=_press)
+    return _await(call, args, [args.pattern, *args.any], literal=args.literal, as_written="--literal", act=_press)
 
 
 def _press(call: Call, args: Args, target: str) -> list[str]:
@@ -86,13 +86,13 @@ def _press(call: Call, args: Args, target: str) -> list[str]:
     return [str(hid.send(call, Words({"target": target, "words": words}))["did"]) for words in steps]
 
 
-def _await(call: Call, args: Args, sources: list[str], *, literal: bool, act: Any) -> Answer:
+def _await(call: Call, args: Args, sources: list[str], *, literal: bool, as_written: str, act: Any = None) -> Answer:
     import time
 
     from labd.match import compile_all
     from labd.video import seek
 
-    patterns = compile_all(sources, literal=literal, ignore_case=args.ignore_case)
+    patterns = compile_all(sources, literal=literal, ignore_case=args.ignore_case, as_written=as_written)
     lab = call.lab()
     target = lab.resolve_target(args.target, call)
     began = time.monotonic()

@@ -50,6 +50,16 @@ def test_the_first_bad_one_of_several_is_named_with_its_position():
         compile_all(["ok", "[x", "("])
 
 
+@pytest.mark.parametrize("bad", ["[x", "x*", "a$b"])
+def test_the_hint_names_only_what_the_verb_has(bad: str):
+    with pytest.raises(Usage) as raised:
+        compile_all([bad])
+    assert "--literal" in str(raised.value.hint)
+    with pytest.raises(Usage) as raised:
+        compile_all([bad], as_written="")
+    assert "--literal" not in str(raised.value.hint)
+
+
 def test_each_death_is_plain_text_and_none_is_part_of_another():
     for death in DEATHS:
         assert Pattern(death, literal=True).literal == death

@@ -236,7 +236,8 @@ def test_what_the_console_said_before_is_no_boot(uboot: Bench) -> None:
 
 
 def test_bad_patterns_and_contradictions_do_nothing(uboot: Bench) -> None:
-    uboot.labd("power-cycle", "pico", "--expect", "(", check=2)
+    bad = uboot.labd("power-cycle", "pico", "--expect", "[", check=2)
+    assert b"--literal" not in bad.stderr and rb"try: write \[ for the character [" in bad.stderr
     uboot.labd("power-cycle", "pico", "--expect", "x", "--verify", "none", check=2)
     uboot.labd("power", "off", "pico", "--verify", "boot", check=2)
     assert uboot.events("hook") == []

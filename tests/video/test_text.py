@@ -134,6 +134,8 @@ def test_a_key_that_there_is_not_is_refused_before_the_wait(bench: BenchInAFolde
 @pytest.mark.parametrize("pattern", ["(", ""])
 def test_a_pattern_that_is_none_is_refused(bench: BenchInAFolder, pattern: str) -> None:
     bench("video", "expect", "dut", pattern, check=2)
+    said = bench("video", "wait", "dut", pattern, "--regex", check=2).stderr
+    assert b"--literal" not in said and b"serial" not in said
 
 
 def test_a_font_is_not_learned_from_a_screen_that_says_something_else(bench: BenchInAFolder) -> None:
