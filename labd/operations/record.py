@@ -35,14 +35,19 @@ def _start(call: Call, args: Args) -> dict[str, Any]:
 
     target, recordings = _recordings(call, args)
     entry = recordings.start(args.name, args.why or "", name_of(call.env))
-    if call.bench is not None:
-        call.hop(call.bench.screens.film, call.lab_path, target)
+    _film(call, target)
     idle = _not_captured(call, target)
     if idle:
         call.note(
             f"not captured now, so not in the recording until it is: {', '.join(idle)}; labd serial watch {target}"
         )
     return entry
+
+
+def _film(call: Call, target: str) -> None:
+    """The screen as it is at the begin and at the end, if it is captured and a recording runs."""
+    if call.bench is not None:
+        call.hop(call.bench.screens.film, call.lab_path, target)
 
 
 def _not_captured(call: Call, target: str) -> list[str]:
@@ -54,7 +59,9 @@ def _not_captured(call: Call, target: str) -> list[str]:
 
 
 def _stop(call: Call, args: Args) -> dict[str, Any]:
-    return _recordings(call, args)[1].stop(args.name)
+    target, recordings = _recordings(call, args)
+    _film(call, target)
+    return recordings.stop(args.name)
 
 
 def _list(call: Call, args: Args) -> dict[str, Any]:
