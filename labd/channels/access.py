@@ -23,9 +23,7 @@ def explain(error: Exception, device: str, node: str, label: str, holders: Seque
     """The error to raise for `error`, which the system or pyserial raised on `device` (really `node`)."""
     if isinstance(error, LabdError):
         return error
-    number = getattr(error, "errno", None)
-    if number is None and error.args and isinstance(error.args[0], int):
-        number = error.args[0]  # termios.error
+    number = _number(error)
     if number in (errno.EBUSY, errno.EWOULDBLOCK):
         return busy(device, label, [holder for holder in holders if not holder["master"]])
     if number in (errno.EACCES, errno.EPERM):
@@ -78,6 +76,16 @@ def fresh(node: str, seconds: float, now: float) -> bool:
         return now - os.stat(node).st_ctime < seconds
     except OSError:
         return False
+
+
+def _number(error: BaseException) -> int | None:
+    """The system's number of an error: its own, or of the one that pyserial put into words."""
+    number = getattr(error, "errno", None)
+    if number is None and error.args and isinstance(error.args[0], int):
+        number = error.args[0]  # termios.error
+    if number is None and "configure port" in str(error) and error.__context__ is not None:
+        return _number(error.__context__)
+    return number
 
 
 def _say(error: Exception, number: int | None) -> str:

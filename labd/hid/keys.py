@@ -127,4 +127,6 @@ def _find(name: str) -> int | None:
     if len(name) == 1:
         single = TYPED.get(lowered)
         return single[-1] if single is not None and len(single) == 1 else None
+    if not (name[0].isalnum() and name[-1].isalnum()):
+        return None  # `ctrl-` is a chord that lacks its key, not Ctrl
     return _BY_WORD.get(lowered.replace("_", "").replace("-", ""))

@@ -50,6 +50,9 @@ def test_keys_joined_by_dashes_or_plus_are_a_chord():
     assert keys.chord("page-up") == (0x4B,) and keys.chord("-") == (0x2D,)
     with pytest.raises(Usage, match="no key 'ctlr'"):
         keys.chord("ctlr-c")
+    for cut in ("ctrl-", "-ctrl", "ctrl+", "alt--"):
+        with pytest.raises(Usage, match="no key"):
+            keys.chord(cut)
 
 
 def test_every_usage_has_one_name_that_leads_back_to_it():

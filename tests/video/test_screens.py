@@ -207,7 +207,9 @@ def _again(port: int) -> Camera | None:
 
 
 def test_a_refused_connection_fails_the_watch_and_leaves_nothing(rig: Rig) -> None:
-    rig.bench.lab.write_text(rig.lab + '[targets.gone.video]\ndevice = "http://me:hunter2@127.0.0.1:9/cam?token=SEKRET"\n')
+    rig.bench.lab.write_text(
+        rig.lab + '[targets.gone.video]\ndevice = "http://me:hunter2@127.0.0.1:9/cam?token=SEKRET"\n'
+    )
     words = rig.bench("video", "watch", "gone", check=7).stderr.decode()
     assert "can't be captured" in words and "127.0.0.1:9/cam?token=***" in words
     told = words + rig.bench.out("timeline", "gone", "--json", "--tail", "0")
