@@ -14,6 +14,7 @@ from typing import Any
 from labd import doctor_helpers, doctor_sudo, helpers, hookwords
 from labd.doctor import PROBLEMS, Bench, Row, access_denied, holders_words, let_go, row
 from labd.lab.redact import redact
+from labd.shebang import CRLF
 
 HOOK_KEYS = ("cycle_cmd", "on_cmd", "off_cmd", "state_cmd")
 
@@ -106,6 +107,8 @@ class _Hook:
                 denied = "not executable" in self.found
                 place = self.found.rpartition(" is ")[0] or self.found
                 fix = f"chmod +x {quote(place)}" if denied else self.again
+                if CRLF in self.found:
+                    fix = f"perl -pi -e 's/\\r$//' {quote(self.found.partition(' can')[0])}"
                 yield self._row("denied" if denied else "missing", self.found, program, fix)
 
     def _helper(self) -> Iterator[Row]:

@@ -41,7 +41,9 @@ def argv_of(command: str, env: Mapping[str, str], folder: str, extra: Sequence[s
     except ValueError as error:
         raise LabdError(f"the hook {command!r} can't be run: {error}") from None
     if taken.shell:
-        raise LabdError(f"the hook {command!r} needs a shell for {taken.shell}", hint=hooks.with_shell(command))
+        quoted = hooks.quotable(command)
+        meant = f"; or, if it is meant as it is written, {quoted}" if quoted else ""
+        raise LabdError(f"the hook {command!r} needs a shell for {taken.shell}", hint=hooks.with_shell(command) + meant)
     words = [paths.expand(word, env, folder) if word == "~" or word.startswith("~/") else word for word in taken.words]
     if "/" in words[0]:
         words[0] = paths.expand(words[0], env, folder)

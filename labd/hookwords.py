@@ -9,7 +9,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from labd.errors import nearest
 from labd.lab import hooks
+from labd.shebang import unstartable
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -137,13 +139,20 @@ def find(program: str, env: Mapping[str, str], folder: str) -> tuple[str | None,
             return None, f"{path} is a directory"
         if not os.access(path, os.X_OK):
             return None, f"{path} is not executable"
-        return path, path
+        return _startable(path, env)
     import shutil
 
     found = shutil.which(program, path=env.get("PATH", os.defpath))
     if found:
-        return found, found
-    return None, f"{program} is neither a bundled helper nor on PATH"
+        return _startable(found, env)
+    near = nearest(program, list(helpers.bundled()))
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return None, f"{program} is neither a bundled helper nor on PATH{meant}"
+
+
+def _startable(path: str, env: Mapping[str, str]) -> tuple[str | None, str]:
+    why = unstartable(path, env)
+    return (None, f"{path} {why}") if why else (path, path)
 
 
 def _script_of(words: list[str]) -> str | None:

@@ -172,8 +172,7 @@ def start_kept(argv: list[str], *, cwd: str, env: dict[str, str]) -> Popen[bytes
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd,
                                 env=env, start_new_session=True)  # fmt: skip
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor") from None
+        raise _cannot_run(argv[0], cwd, env, error) from None
 
 
 async def start_board(argv: list[str], cwd: str) -> trio.Process:
@@ -305,8 +304,7 @@ def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float
                 argv, stdin=given, stdout=out, stderr=err, cwd=cwd, env=env, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            said = getattr(error, "strerror", None) or error
-            raise Unreachable(f"cannot run {argv[0]}: {said}", hint="labd doctor") from None
+            raise _cannot_run(argv[0], cwd, env, error) from None
         ended = threading.Event()
         threading.Thread(target=_reap, args=(process, ended), daemon=True).start()
         late = not _awaited(ended, timeout_s, on_wait)
@@ -317,6 +315,15 @@ def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float
         heads = [(file.seek(0), file.read(OUTPUT_BYTES))[1] for file in (out, err)]
     code = process.returncode
     return Ended(argv, None if late else code if code >= 0 else 128 - code, heads[0], heads[1], ms)
+
+
+def _cannot_run(program: str, cwd: str, env: dict[str, str], error: Exception) -> Unreachable:
+    """Why a hook's program can't be started: as the doctor says it, where it knows better than the system."""
+    from labd.hookwords import find
+
+    path, why = find(program, env, cwd)
+    said = why if path is None else f"{program}: {getattr(error, 'strerror', None) or error}"
+    return Unreachable(f"cannot run {said}", hint="labd doctor")
 
 
 def _reap(process: Popen[bytes], ended: threading.Event) -> None:

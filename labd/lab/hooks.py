@@ -61,6 +61,18 @@ def with_shell(command: str) -> str:
     return f"sh -c {shlex.quote(command)}"
 
 
+def quotable(command: str) -> str:
+    """The command with its words quoted, where only the ? and & of URLs ask for a shell: they are meant as they are;
+    else ""."""
+    import shlex
+
+    words = take_apart(command).words
+    quoted = shlex.join(words)
+    urls = all("://" in word and not set(word) & (set(_META) - {"?", "&"}) and "&&" not in word
+               for word in words if set(word) & set(_META))  # fmt: skip
+    return quoted if urls and not take_apart(quoted).shell else ""
+
+
 def _is_shell(words: list[str]) -> bool:
     """Whether this is a shell that is given a script: then what is in quotes is the script's own business."""
     name = words[0].rsplit("/", 1)[-1]

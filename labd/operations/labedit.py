@@ -127,7 +127,7 @@ def _typed(call: Call, field: Field) -> str:
 
 def _no_shell(call: Call, flag: str, command: str) -> None:
     """Raise Usage for a command that only a shell understands, with the form that works. No secret is told."""
-    from labd.lab.hooks import take_apart
+    from labd.lab.hooks import quotable, take_apart
 
     try:
         found = take_apart(command)
@@ -136,8 +136,15 @@ def _no_shell(call: Call, flag: str, command: str) -> None:
     if found.shell:
         raise Usage(
             f"{flag}: commands of the lab run without a shell, and this one needs one for {_shell_told(found.shell)}",
-            hint=_with_shell(call, flag, command),
+            hint=_with_shell(call, flag, command) + _quoted(flag, quotable(command)),
         )
+
+
+def _quoted(flag: str, command: str) -> str:
+    """The other way, where characters may be meant as they are: a command with its words quoted."""
+    from labd.lab.redact import redact
+
+    return redact(f'  # or, if it is meant as it is written: {flag} "{command}"') if command else ""
 
 
 def _shell_told(what: str) -> str:

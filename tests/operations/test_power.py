@@ -124,6 +124,23 @@ def test_a_hook_that_hangs_is_killed_with_its_children(bench: Bench) -> None:
     until("the end of the hook's child", lambda: not _lives(child))
 
 
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [("#!/no/such/sh\nexit 0\n", "asks for '/no/such/sh', which is not there"),
+     ("#!/bin/sh\r\nexit 0\r\n", "its lines end in CRLF"), ("exit 0\n", "is text without a first line #!"),
+     ("#!/usr/bin/env nosuch\n", "asks env for 'nosuch'")],
+)  # fmt: skip
+def test_a_script_that_can_not_be_started_says_what_its_first_line_asks_for(
+    bench: Bench, script: str, why: str
+) -> None:
+    bench.script("broken", script)
+    bench.lab(cycle_cmd="./broken")
+    assert why in bench.labd("doctor", "pico", check=None).stdout.decode()
+    if "nosuch" not in script.split():  # env itself is started, and says so
+        said = bench.labd("power-cycle", "pico", check=7).stderr.decode()
+        assert f"broken {'can' if script.startswith('#!') else 'is'}" in said and why in said
+
+
 def test_one_hook_at_a_time_runs_for_a_target_and_long_ones_are_told(bench: Bench) -> None:
     bench.script("slow", '#!/bin/sh\necho begin >> "$LABD_FOLDER/order"\nsleep 2.6\necho end >> "$LABD_FOLDER/order"\n')
     bench.lab(on_cmd="./slow")
@@ -185,6 +202,11 @@ def test_a_hook_that_needs_a_shell_is_refused_at_set_with_the_form_that_works(be
     bench.lab(on_cmd="true")
     done = bench.labd("power", "set", "-t", "pico", "--cycle-cmd", "a off; sleep 1; a on", check=2)
     assert b"""--cycle-cmd "sh -c 'a off; sleep 1; a on'\"""" in done.stderr
+    assert b"meant as it is written" not in done.stderr
+    url = "http://192.0.2.1/relay/0?turn=off&x=1"
+    done = bench.labd("power", "set", "-t", "pico", "--off-cmd", f"curl {url}", check=2)
+    assert f"""meant as it is written: --off-cmd "curl '{url}'\"""".encode() in done.stderr
+    bench.labd("power", "set", "-t", "pico", "--off-cmd", f"curl '{url}'")
     bench.labd.lab.write_text(bench.labd.lab.read_text() + 'cycle_cmd = "a | b"\n')
     assert b"needs a shell for a pipe" in bench.labd("power-cycle", "pico", check=None).stderr
 
