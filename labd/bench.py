@@ -216,6 +216,8 @@ class Bench:
         while True:
             await trio.sleep(LAB_SECONDS)
             await self.screens.follow()
+            if self.chronicle.waits:
+                await trio.to_thread.run_sync(self.chronicle.settle)
             for entry in list(self.entries.values()):
                 try:
                     await self._follow(entry)

@@ -8,12 +8,13 @@ The same form and clocks as the `events` stream of a serial interface, in the di
 from __future__ import annotations
 
 import os
+import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from labd import paths
 from labd.errors import LabdError
-from labd.journal_events import EventJournal
+from labd.journal_events import WAITING_MAX, EventJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +27,19 @@ PICTURE_BYTES = 256 << 20
 
 
 class Chronicle:
-    """The targets' own journals of one daemon, opened when something happens. `log` hears what could not be stored."""
+    """The targets' own journals of one daemon, opened when something happens. `log` hears what could not be stored.
+
+    What can't be written waits in memory, in order, and is written at the next `tell` or `settle` that can.
+    """
 
     def __init__(self, state: str, log: Callable[[str], None]) -> None:
         self.state = state
         self.log = log
         self._lock = Lock()
         self._open: dict[str, EventJournal] = {}
+        self._kept: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        """Events of journals that can't be opened, by directory."""
+        self._why: dict[str, str] = {}
 
     def directory(self, lab_path: str, target: str) -> str:
         """Where the events of a target are kept."""
@@ -41,14 +48,52 @@ class Chronicle:
     def tell(self, lab_path: str, target: str, channel: str, kind: str, **fields: Any) -> None:
         """Record that `kind` happened on a channel of a target, now. Never raises: what acts has already acted."""
         directory = self.directory(lab_path, target)
+        now = {"wall_ns": time.time_ns(), "mono_ns": time.monotonic_ns()}
+        with self._lock:
+            kept = self._kept.setdefault(directory, [])
+            kept.append((kind, {"channel": channel, **fields, **now}))
+            if len(kept) > WAITING_MAX:
+                self.log(f"{target}: {kept.pop(0)[0]} is not recorded: too much waits for {directory}")
+            self._write(directory)
+
+    def failing(self, lab_path: str, target: str) -> str | None:
+        """Why something that was told of a target is not written yet; None where all is."""
+        directory = self.directory(lab_path, target)
+        with self._lock:
+            journal = self._open.get(directory)
+            return self._why.get(directory) or (journal.failing if journal is not None and journal.waits else None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything could not be written yet."""
+        return bool(self._kept) or any(journal.waits for journal in list(self._open.values()))
+
+    def settle(self) -> None:
+        """Try again to write what waits. Touches the disk: call it in a thread."""
+        with self._lock:
+            for directory in list(self._kept):
+                self._write(directory)
+            for journal in self._open.values():
+                journal.flush()
+
+    def _write(self, directory: str) -> None:
+        """Write what is kept for a journal, as far as that goes; under the lock."""
+        kept = self._kept[directory]
         try:
-            with self._lock:
-                journal = self._open.get(directory)
-                if journal is None:
-                    journal = self._open[directory] = EventJournal(directory, _no_rx, keep_bytes=KEEP_BYTES)
-            journal.event(kind, channel=channel, **fields)
+            journal = self._open.get(directory)
+            if journal is None:
+                journal = self._open[directory] = EventJournal(directory, _no_rx, keep_bytes=KEEP_BYTES)
+            while kept:
+                journal.event(kept[0][0], **kept[0][1])
+                kept.pop(0)
         except (LabdError, OSError, ValueError) as error:
-            self.log(f"{target}: {channel} {kind} is not recorded: {error}")
+            why = error.message if isinstance(error, LabdError) else str(error)
+            if why != self._why.get(directory):
+                self.log(f"{kept[0][1]['channel']} {kept[0][0]} is not recorded yet: {why}")
+            self._why[directory] = why
+            return
+        del self._kept[directory]
+        self._why.pop(directory, None)
 
     def keep_picture(self, lab_path: str, target: str, name: str, png: bytes) -> None:
         """Keep a picture of the screen that an event names in its field `picture`. Never raises."""
@@ -84,7 +129,10 @@ class Chronicle:
 
     def close(self) -> None:
         """Sync and let go of every journal."""
+        self.settle()
         with self._lock:
+            for directory, kept in self._kept.items():
+                self.log(f"{len(kept)} events are lost: {self._why.get(directory)}")
             journals, self._open = list(self._open.values()), {}
         for journal in journals:
             journal.close()

@@ -142,12 +142,22 @@ def _store(path: str, fields: dict[str, Any]) -> None:
     import json
 
     fresh = f"{path}.{os.getpid()}"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w") as file:
-        json.dump(fields, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+    try:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w") as file:
+            json.dump(fields, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except OSError as problem:
+        from labd.lab.model import quoted
+
+        if os.path.exists(fresh):
+            os.unlink(fresh)
+        raise LabdError(
+            f"{path} can't be written: {problem.strerror}; {fields['target']} is not claimed",
+            hint=f"df -h {quoted(os.path.dirname(path))}",
+        ) from None
 
 
 class _Locked:

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -96,9 +97,10 @@ class Lock:
 
 
 def log(text: str) -> None:
-    """One line in the daemon's log (stderr)."""
+    """One line in the daemon's log (stderr), unless the disk is full: that stops nothing."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    print(f"{stamp} {text}", file=sys.stderr, flush=True)  # noqa: T201 - stderr is the log
+    with suppress(OSError):
+        print(f"{stamp} {text}", file=sys.stderr, flush=True)  # noqa: T201 - stderr is the log
 
 
 async def _serve(level: str, runtime: str, lock: Lock) -> None:

@@ -38,7 +38,8 @@ def _of_capture(bench: Bench, target: str, line: dict[str, Any]) -> Iterator[Row
         yield row(target, "serial", "warning", detail, interface=name, device=line["device"], fix=fix)
     if live["failing"]:
         detail = f"what it says is not being kept: {live['failing']}"
-        yield row(target, "serial", "denied", detail, interface=name, device=line["device"], fix="df -h ~")
+        fix = f"df -h {quote(live['journal'])}"
+        yield row(target, "serial", "denied", detail, interface=name, device=line["device"], fix=fix)
 
 
 def _of_device(bench: Bench, target: str, line: dict[str, Any]) -> list[Row]:

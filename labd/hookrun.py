@@ -92,9 +92,11 @@ class Hooks:
             said = {"code": ended.code, "ms": round(ended.ms, 1), "out": _head(ended.out), "err": _head(ended.err)}
             self._tell(call, target, channel, action, shown, who=who, **said)
         if ended.code is None:
+            over = ended.ms / 1000 - limit
+            how = "ended" if over < shim.GRACE_SECONDS else f"asked to end, and killed {over:.0f} s later"
             raise TimedOut(
-                f"{target}: the {channel} hook for {action} did not end within {limit:g} s; it was killed with its "
-                f"children: {redact(shown + _because(ended))}",
+                f"{target}: the {channel} hook for {action} did not end within {limit:g} s; its process group was "
+                f"{how}: {redact(shown + _because(ended))}",
                 hint=f"labd power set -t {target} --timeout-s 120" if channel == "power" else None,
             )
         if ended.code:
@@ -142,6 +144,9 @@ class Hooks:
     def _tell(self, call: Any, target: str, channel: str, action: str, command: str, **fields: Any) -> None:
         said = {key: redact(value) if isinstance(value, str) else value for key, value in fields.items()}
         self.chronicle.tell(call.lab_path, target, channel, "hook", action=action, command=redact(command), **said)
+        why = self.chronicle.failing(call.lab_path, target)
+        if why:
+            call.note(f"{target}: what was done is not recorded yet ({why}); it is kept until it can be written")
 
 
 class _Turn:

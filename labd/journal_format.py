@@ -31,6 +31,9 @@ CONTINUED = 2
 #: Bytes that came just before this chunk could not be stored; an `overrun` event says how many.
 GAP = 4
 
+#: What a journal says of itself while it loses bytes.
+NOT_STORED = "received bytes could not be stored"
+
 RX = "rx"
 EVENTS = "events"
 

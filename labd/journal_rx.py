@@ -14,7 +14,7 @@ import time
 
 from labd.journal_evict import Keeper
 from labd.journal_files import cannot_open, sync_all, take_lock
-from labd.journal_format import RX
+from labd.journal_format import NOT_STORED, RX
 from labd.journal_stream import Stream
 
 TYPE_CHECKING = False
@@ -98,7 +98,7 @@ class RxJournal:
         if self._gaps:
             lost = sum(gap["count"] for gap in self._gaps)
             problem = self.stream.problem
-            return f"{problem.strerror if problem else 'write failed'}: {lost} received bytes could not be stored"
+            return f"{problem.strerror if problem else 'write failed'}: {lost} {NOT_STORED}"
         return self._sync_problem
 
     def rx(self, data: bytes | bytearray | memoryview, wall_ns: int, mono_ns: int) -> None:

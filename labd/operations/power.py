@@ -194,8 +194,8 @@ OPERATIONS = (
         unset="off_cmd",
         doc="Hooks are commands of yours. They run without a shell; one that needs pipes, variables or && says so: "
         "sh -c '…'. A leading ~ is your home. A hook that exits 0 has done its work; state_cmd prints on or off. One "
-        "that takes longer than timeout_s (60) is ended with its children, exit 5; one at a time runs for a target. "
-        "labd helper lists the bundled programs for smart plugs, hubs and PDUs, which hooks and their shells call by "
+        "that takes longer than timeout_s (60) is ended with its process group (asked first, killed 5 s later), exit "
+        "5; one at a time runs for a target. labd helper lists the bundled programs for smart plugs, hubs and PDUs, which hooks and their shells call by "
         "name.",
     ),
     _operation(

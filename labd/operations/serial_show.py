@@ -44,7 +44,8 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
                    **alone.get(call.journal_dir(target, line["name"]), {})}  # fmt: skip
             claim = claims.read(call.env, lab.path, target)
             end = Reader(call.journal_dir(target, line["name"])).end_offset
-            rows.append({**row, "capture": completeness(call, target, line["name"]), "end": end, "claim": claim})
+            capture = _losing(completeness(call, target, line["name"]), row)
+            rows.append({**row, "capture": capture, "end": end, "claim": claim})
     if not rows:
         call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
     elif any(row["state"] == ALONE for row in rows):
@@ -102,6 +103,21 @@ def completeness(call: Call, target: str, interface: str) -> dict[str, Any] | No
         text += f" (and {len(verdict.losses) - 1} more; the last at #{losses[-1]['seq']}: {losses[-1]['why']})"
     return {"complete": False, "since_seq": losses[0]["seq"], "text": text, "count": len(verdict.losses),
             "losses": losses}  # fmt: skip
+
+
+def _losing(capture: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any] | None:
+    """The verdict, also on what is being lost just now: the journal tells that only once it can be written again."""
+    import time
+
+    from labd.journal_format import NOT_STORED
+
+    failing = row.get("failing") or ""
+    if capture is None or not capture["complete"] or NOT_STORED not in failing:
+        return capture
+    seq = row["seq"] + 1
+    loss = {"seq": seq, "wall_ns": time.time_ns(), "why": failing}
+    return {"complete": False, "since_seq": seq, "text": f"incomplete since #{seq}, because {failing}", "count": 1,
+            "losses": [loss]}  # fmt: skip
 
 
 def show_text(rows: list[dict[str, Any]], call: Call) -> str:

@@ -37,7 +37,8 @@ def test_hooks_are_understood_with_tilde_sudo_env_and_shell(
 @pytest.mark.parametrize(
     ("hook", "status", "part"),
     [("nosuch cycle", "missing", "nosuch"), ("shelyplug -d h cycle", "missing", "did you mean shellyplug?"),
-     ("sudo nosuch", "missing", "sudo"), ("~/plain.sh", "denied", "executable"), ("A=1 x", "incomplete", "shell"), ("x 'y", "incomplete", "quote"), ("x | y", "incomplete", "sh -c"),
+     ("sudo nosuch", "missing", "sudo"), ("~/plain.sh", "denied", "executable"), ("A=1 x", "incomplete", "shell"),
+     ("x 'y", "incomplete", "quote"), ("x | y", "incomplete", "sh -c"),
      ("shellyplug -d /dev/ttyNOPE cycle", "missing", "/dev/ttyNOPE")],
 )  # fmt: skip
 def test_hooks_that_cannot_run_say_why(examine: Examine, tmp_path: Path, hook: str, status: str, part: str) -> None:

@@ -47,6 +47,15 @@ def test_send_and_run_say_that_nothing_is_recorded(full: BenchInAFolder):
         assert "File too large" in (lab["dut"]["console"].send("x").failing or "")
 
 
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process (Linux)")
+def test_a_capture_that_loses_bytes_is_not_called_complete(full: BenchInAFolder):
+    capture = full.json("serial", "show", "dut")[0]["capture"]
+    assert not capture["complete"] and "bytes could not be stored" in capture["losses"][0]["why"]
+    assert "incomplete since #1, because File too large" in full.out("serial", "show", "dut")
+    said = full("doctor", "dut", check=None).stdout.decode()
+    assert "not being kept" in said and f"df -h {full.root}" in said
+
+
 def test_where_the_journal_is_well_nothing_is_said(board: BenchInAFolder):
     board("serial", "watch", "dut")
     done = board("serial", "send", "dut", "x", "--json")
