@@ -39,10 +39,19 @@ def status(call: Call) -> dict[str, Any] | None:
         return None
 
 
-def stop(call: Call, pid: int, force: bool, *, leave: bool = False) -> None:
-    """End the daemon; with `leave`, what it captures goes on being captured for the next one."""
+def stop(call: Call, status: dict[str, Any], force: bool, *, leave: bool = False) -> None:
+    """End the daemon that gave this account of itself, once its hooks have ended; with `force`, end those.
+
+    With `leave`, what it captures goes on being captured for the next one.
+    """
     from labd.client import Client
 
+    hooks = [] if force else status.get("hooks", [])
+    for hook in hooks:
+        call.note(f"waiting for {hook['what']} of {hook['target']}, which has been running for {hook['for_s']:.0f} s "
+                  f"and may take {hook['left_s']:.0f} s more; labd daemons stop --force ends it")  # fmt: skip
+    call.flush()
+    running = hook_groups(call, status["pid"]) if force else []
     try:
         with Client(call.env, timeout_s=5) as client:
             try:
@@ -54,7 +63,26 @@ def stop(call: Call, pid: int, force: bool, *, leave: bool = False) -> None:
     except LabdError:
         if not force:
             raise
-    wait_for_lock(call, pid, force)
+    end_groups(running)
+    wait_for_lock(call, status["pid"], force, STOP_SECONDS + max([0.0, *(hook["left_s"] for hook in hooks)]))
+
+
+def hook_groups(call: Call, pid: int) -> list[int]:
+    """The process groups of what a daemon runs for its calls: hooks. Not its capture process, boards and servers."""
+    from labd import shim
+    from labd.platform.processes import groups_of, own_processes
+
+    ours = own_processes(paths.runtime_dir(call.env), lambda: shim.run_captured(["ps", "-axo", "pid=,command="], 5)[1])
+    found = groups_of(pid, lambda: shim.run_captured(["ps", "-axo", "pid=,ppid=,pgid="], 5)[1])
+    return [group for group in found if group not in [process["pid"] for process in ours]]
+
+
+def end_groups(groups: list[int]) -> None:
+    """End every process of these groups."""
+    from labd import shim
+
+    for group in groups:
+        shim.end_group(group)
 
 
 def capture(call: Call, status: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -115,9 +143,12 @@ def hung(call: Call, status: dict[str, Any] | None, force: bool) -> list[str]:
     pid = lock_holder(call)
     if status is not None or pid is None:
         return []
+    running = hook_groups(call, pid)
     if not force:
-        raise Busy(f"a daemon (pid {pid}) holds the lock and does not answer", hint="labd daemons stop --force")
+        waits = "; it may be waiting for a hook to end" if running else ""
+        raise Busy(f"a daemon (pid {pid}) holds the lock and does not answer{waits}", hint="labd daemons stop --force")
     wait_for_lock(call, pid, True, seconds=0.0)
+    end_groups(running)
     return [f"labd (pid {pid}, by force)"]
 
 

@@ -197,17 +197,17 @@ class Bench:
     async def stop_board(self, name: str) -> dict[str, Any]:
         """End the simulated board `name` (TARGET.INTERFACE), or a virtual one (TARGET.board) with what watches it.
 
-        Raises NotFound.
+        `ended` are those captures, by name. Raises NotFound.
         """
-        stopped = await self.boards.stop_named(name)
+        stopped, ended = await self.boards.stop_named(name), []
         for (lab_path, target), machine in list(self.machines.running.items()):
             if machine.name == name:
-                await self._leave_machine(lab_path, target)  # ends it too where nothing else uses it
+                ended += await self._leave_machine(lab_path, target)  # ends it too where nothing else uses it
                 await self.machines.stop_named(name)
                 stopped.append(name)
         if not stopped:
             raise NotFound(f"no simulated board {name!r} runs", hint="labd daemons")
-        return {"stopped": stopped}
+        return {"stopped": stopped, "ended": ended}
 
     # --- what the daemon runs --------------------------------------------------------------------------------------
 
@@ -327,14 +327,15 @@ class Bench:
             entry.channel.tell("dut", state=state, **fields)
         self.chronicle.tell(lab_path, target, "board", state, **fields)
 
-    async def _leave_machine(self, lab_path: str, target: str) -> None:
-        """Stop capturing a virtual board: it would be started again at once."""
-        await self.screens.leave_board(lab_path, target)
+    async def _leave_machine(self, lab_path: str, target: str) -> list[str]:
+        """Stop capturing a virtual board: it would be started again at once. The names of what was captured."""
+        ended = [f"{target}'s screen"] if await self.screens.leave_board(lab_path, target) else []
         entry = self.entries.get((lab_path, target))
         if entry is not None:
-            await entry.channel.stop([name for name, device in entry.channel.devices().items()
-                                      if device.startswith(SCHEME)])  # fmt: skip
+            names = [name for name, device in entry.channel.devices().items() if device.startswith(SCHEME)]
+            ended += [f"{target}.{name}" for name in await entry.channel.stop(names)]
             self._drop_if_idle(entry)
+        return ended
 
     def _wired_to_machine(self, lab_path: str, target: str) -> bool:
         """Whether a captured line is the serial port of the target's virtual board."""

@@ -126,6 +126,7 @@ async def _serve(level: str, runtime: str, lock: Lock) -> None:
             leave = bench.leaving
             log("leaving what is captured to the next daemon" if leave else "stopping")
             notify("STOPPING=1")
+            door.shut()  # who comes now is not to wait for a hook that runs to its end
             with trio.move_on_after(10, shield=True):
                 await bench.close(leave=leave)
             nursery.cancel_scope.cancel()
@@ -138,6 +139,7 @@ class _Door:
         self.path = path
         self.server = server
         self.relock = relock
+        self._open = trio.CancelScope()
 
     async def keep_open(self, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         """Listen for ever; calls that came through a door that vanished go on to their end."""
@@ -145,20 +147,27 @@ class _Door:
         task_status.started()
         try:
             async with trio.open_nursery() as calls:
-                while True:
-                    identity = os.stat(self.path).st_ino
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(self._accept, listener, calls)
-                        while self._is_there(identity):
-                            await trio.sleep(1)
-                        nursery.cancel_scope.cancel()
-                    await listener.aclose()
-                    log("the socket file vanished; making it again")
-                    self.relock()
-                    listener = self._listen()
+                with self._open:
+                    while True:
+                        identity = os.stat(self.path).st_ino
+                        async with trio.open_nursery() as nursery:
+                            nursery.start_soon(self._accept, listener, calls)
+                            while self._is_there(identity):
+                                await trio.sleep(1)
+                            nursery.cancel_scope.cancel()
+                        await listener.aclose()
+                        log("the socket file vanished; making it again")
+                        self.relock()
+                        listener = self._listen()
+                listener.socket.close()
         finally:
             if self._is_there(identity):
                 self._remove()
+
+    def shut(self) -> None:
+        """Let nobody in any more. Calls that are under way go on."""
+        self._open.cancel()
+        self._remove()
 
     def _listen(self) -> trio.SocketListener:
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -210,7 +219,7 @@ def _internal(bench: Bench, server: Server, stop: trio.Event) -> dict[str, Any]:
         calls = [{"pid": c["pid"], "argv": c["argv"]} for c in server.calls.values()]
         return {**await hello(), "channels": bench.channels(), "boards": bench.board_list(), "calls": calls,
                 "capture": bench.capture.status(), "screens": bench.screens.list(), "netboots": bench.netboots.list(),
-                "kept": bench.kept_hooks.rows()}  # fmt: skip
+                "kept": bench.kept_hooks.rows(), "hooks": bench.hooks.running()}  # fmt: skip
 
     async def stop_daemon(leave: bool = False) -> dict[str, Any]:
         bench.leaving = leave

@@ -63,6 +63,7 @@ class Hooks:
         """What else a hook's environment holds, for a lab and target (the sockets of a virtual board)."""
         self._making = Lock()
         self._turns: dict[tuple[str, str], _Turn] = {}
+        self._switched: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
         self._placed = False
 
     def run(self, call: Any, target: str, channel: str, action: str, command: str, who: Mapping[str, Any], *,
@@ -84,6 +85,8 @@ class Hooks:
             call.note(f"{target}: the {channel} hook for {action} is running; it may take {limit:g} s")
 
         with self.turn(call.lab_path, target, f"{channel} {action}", limit, call.note):
+            if channel == "power" and action != "state":
+                self._switched[os.path.realpath(call.lab_path), target] = (f"power {action}", who)
             try:
                 ended = shim.run_hook(argv, cwd=folder, env=env, timeout_s=limit, stdin=stdin, on_wait=told)
             except LabdError as error:
@@ -106,6 +109,19 @@ class Hooks:
                 ended.code,
             )
         return ended
+
+    def last_switched(self, lab_path: str, target: str) -> tuple[str, Mapping[str, Any]] | None:
+        """What switched a target's power last (`power off`), and the very `who` that `run` was given for it."""
+        return self._switched.get((os.path.realpath(lab_path), target))
+
+    def running(self) -> list[dict[str, Any]]:
+        """The hooks that run, each with the seconds since when, and how many it has left. Thread-safe."""
+        now = time.monotonic()
+        return [
+            {"lab": lab, "target": target, "what": turn.holder, "for_s": round(now - turn.since, 1),
+             "left_s": round(max(0.0, turn.since + turn.limit - now), 1)}
+            for (lab, target), turn in list(self._turns.items()) if turn.lock.locked()
+        ]  # fmt: skip
 
     def shell_words(self, call: Any, target: str, command: str) -> str:
         """A hook as a part of a shell script that does what running the hook alone would. Raises LabdError."""
@@ -157,6 +173,7 @@ class _Turn:
         self.lock = Lock()
         self.holder = ""
         self.since = 0.0
+        self.limit = 0.0
 
     def take(self, what: str, seconds: float, note: Callable[[str], None] | None = None) -> None:
         """Raises Busy, naming what holds it, after `seconds`."""
@@ -169,7 +186,7 @@ class _Turn:
         if not taken:
             for_s = time.monotonic() - self.since
             raise Busy(f"{self.target}: {self.holder} has been running for {for_s:.0f} s; nothing was done")
-        self.holder, self.since = what, time.monotonic()
+        self.holder, self.since, self.limit = what, time.monotonic(), seconds
 
     def __enter__(self) -> None:
         pass

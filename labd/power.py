@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from labd.errors import LabdError, NotFound, Unreachable
 from labd.hookrun import TIMEOUT_SECONDS
+from labd.lease import person
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,6 +125,13 @@ class Supply:
         off, on = (self.call.bench.hooks.shell_words(self.call, self.target, part) for part in hook.commands)
         script = CYCLE.format(off=off, on=on, seconds=OFF_SECONDS)
         return self._run(action, hook.command, 2 * limit + OFF_SECONDS, script)
+
+    def name_others(self, error: LabdError) -> None:
+        """Add to an error who else has switched the target since, which may be why it is not as it should be."""
+        action, who = self.call.bench.hooks.last_switched(self.call.lab_path, self.target) or ("", self.who)
+        if who is not self.who:
+            error.message += f"; meanwhile {person(who)} did {action}"
+            error.args = (error.message,)
 
     def sense(self) -> Sense | None:
         """Its sense line: of the interface that the lab's power names, else the only one. Raises NotFound."""

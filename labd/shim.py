@@ -309,7 +309,7 @@ def run_hook(argv: list[str], *, cwd: str, env: dict[str, str], timeout_s: float
         threading.Thread(target=_reap, args=(process, ended), daemon=True).start()
         late = not _awaited(ended, timeout_s, on_wait)
         if late:
-            _end_group(process.pid)
+            end_group(process.pid)
             ended.wait()
         ms = (time.monotonic() - started) * 1000
         heads = [(file.seek(0), file.read(OUTPUT_BYTES))[1] for file in (out, err)]
@@ -344,8 +344,8 @@ def _awaited(ended: threading.Event, seconds: float, on_wait: Callable[[], None]
     return ended.wait(seconds - WAIT_SECONDS)
 
 
-def _end_group(group: int) -> None:
-    """End every process of a group whose time is up: asked first, killed `GRACE_SECONDS` later."""
+def end_group(group: int) -> None:
+    """End every process of a hook's group: asked first, killed `GRACE_SECONDS` later."""
     import signal
     import time
 

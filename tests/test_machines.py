@@ -176,7 +176,8 @@ def test_it_ends_with_the_last_channel_that_uses_it_or_by_name_with_all_that_wat
 
     labd("serial", "watch", "pc")
     labd("video", "watch", "pc")
-    assert "pc.board" in labd.out("daemons", "stop", "pc.board")
+    done = labd("daemons", "stop", "pc.board")
+    assert b"pc.board" in done.stdout and b"ended with it: pc's screen, pc.console" in done.stderr
     listed = labd.json("daemons")
     assert (listed["boards"], listed["channels"]) == ([], []), "nothing starts it again"
     assert "not captured" in labd.out("video", "show", "pc")

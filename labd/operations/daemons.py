@@ -112,12 +112,14 @@ def stop_daemons(call: Call, args: Args) -> dict[str, Any]:
         with Client(call.env) as client:
             for name in args.names:
                 if name != "labd":
-                    client.request("daemon.stop_board", {"name": name})
+                    ended = client.request("daemon.stop_board", {"name": name}).get("ended")
+                    if ended:
+                        call.note(f"what captured {name} ended with it: {', '.join(ended)}")
         if "labd" not in args.names:
             return {"stopped": args.names}
     stopped = list(args.names)
     if status is not None:
-        background.stop(call, status["pid"], args.force)
+        background.stop(call, status, args.force)
         stopped.append(f"labd (pid {status['pid']})")
     stopped += background.hung(call, status, args.force)
     stopped += background.stop_capture(call)
@@ -145,7 +147,7 @@ def restart_daemons(call: Call, args: Args) -> dict[str, Any]:
 
     status = background.status(call)
     if status is not None:
-        background.stop(call, status["pid"], args.force, leave=True)
+        background.stop(call, status, args.force, leave=True)
     background.hung(call, status, args.force)
     start(call)
     again = []
@@ -187,7 +189,9 @@ def restart_text(data: dict[str, Any], call: Call) -> str:
 
 
 HOST = Param("host", "on this machine of the lab", flags=("-H", "--host"), complete="host")
-FORCE = Param("force", "kill a daemon that does not stop by itself", kind="switch", flags=("--force",))
+FORCE = Param(
+    "force", "end hooks that run, and kill a daemon that does not stop by itself", kind="switch", flags=("--force",)
+)
 
 OPERATIONS = (
     Operation(
@@ -241,7 +245,8 @@ OPERATIONS = (
         handler=stop_daemons,
         text=stop_text,
         doc="Ports are closed and boards end; the capture process ends last. Captured text stays readable with "
-        "labd serial log. Connections to other machines end too, and what runs on those goes on: --host ends that.",
+        "labd serial log. A hook that runs is waited for, and named; --force ends it. Connections to other machines "
+        "end too, and what runs on those goes on: --host ends that.",
         examples=(
             ("labd daemons stop", "stop the daemon and the boards it plays"),
             ("labd daemons stop --host bench1", "the same on another machine of the lab"),

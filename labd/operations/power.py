@@ -45,6 +45,8 @@ def _switching(action: str) -> Any:
         )
         ended = supply.switch(action)
         seen = watch.look()
+        if seen.error is not None:
+            supply.name_others(seen.error)
         data = {
             "target": supply.target,
             "action": action,
@@ -195,8 +197,8 @@ OPERATIONS = (
         doc="Hooks are commands of yours. They run without a shell; one that needs pipes, variables or && says so: "
         "sh -c '…'. A leading ~ is your home. A hook that exits 0 has done its work; state_cmd prints on or off. One "
         "that takes longer than timeout_s (60) is ended with its process group (asked first, killed 5 s later), exit "
-        "5; one at a time runs for a target. labd helper lists the bundled programs for smart plugs, hubs and PDUs, which hooks and their shells call by "
-        "name.",
+        "5; one at a time runs for a target. labd helper lists the bundled programs for smart plugs, hubs and PDUs, "
+        "which hooks and their shells call by name.",
     ),
     _operation(
         ("power", "on"), "on", "switch a target on (runs on_cmd)", BOOTS, BOOTING,

@@ -49,6 +49,12 @@ def with_argument(program: str, argument: str, ps: Callable[[], bytes]) -> list[
     return [pid for pid, words in _all(ps) if os.path.basename(words[0]) == program and argument in words[1:]]
 
 
+def groups_of(parent: int, ps: Callable[[], bytes]) -> list[int]:
+    """The process groups that children of `parent` lead. `ps` gives `pid ppid pgid` lines."""
+    rows = [line.split() for line in os.fsdecode(ps()).splitlines()]
+    return [int(pid) for pid, above, group in rows if above == str(parent) and pid == group]
+
+
 def end_processes(pids: list[int], grace_s: float = 3.0) -> None:
     """Ask processes that are not our children to end, and end those that have not after `grace_s`."""
     import signal

@@ -77,12 +77,14 @@ class Screens:
                 await self._stop(screen, "stopped")
         return screen is not None
 
-    async def leave_board(self, real: str, target: str) -> None:
-        """Stop capturing the screen of a target's virtual board, which is about to be ended."""
+    async def leave_board(self, real: str, target: str) -> bool:
+        """Stop capturing the screen of a target's virtual board, which is about to be ended; whether it was."""
         async with self._turn((real, target)):
             screen = self._screens.get((real, target))
-            if screen is not None and screen.device.startswith("board:"):
-                await self._stop(screen, "its virtual board was stopped")
+            if screen is None or not screen.device.startswith("board:"):
+                return False
+            await self._stop(screen, "its virtual board was stopped")
+            return True
 
     async def ask(self, lab: Lab, target: str, request: Mapping[str, Any], timeout_s: float
                   ) -> tuple[dict[str, Any], bytes]:  # fmt: skip

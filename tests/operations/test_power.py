@@ -152,6 +152,42 @@ def test_one_hook_at_a_time_runs_for_a_target_and_long_ones_are_told(bench: Benc
     assert (bench.labd.root / "order").read_text() == "begin\nend\n" * 2
 
 
+def test_stopping_the_daemon_waits_for_a_hook_and_says_which_or_ends_it_by_force(bench: Bench) -> None:
+    bench.script("slow", '#!/bin/sh\necho $$ > "$LABD_FOLDER/begun"\nsleep $(cat "$LABD_FOLDER/seconds")\n')
+    bench.lab(cycle_cmd="./slow", on_cmd="true")
+    begun, seconds = bench.labd.root / "begun", bench.labd.root / "seconds"
+
+    def cycle(takes: str) -> int:
+        begun.unlink(missing_ok=True)
+        seconds.write_text(takes)
+        bench.labd.start("power-cycle", "pico")
+        until("the hook", lambda: begun.exists() and begun.read_text().strip())
+        return int(begun.read_text())
+
+    hook = cycle("3")
+    stopping = bench.labd.start("daemons", "stop")
+    until("it lets nobody in", lambda: not (bench.labd.runtime / "labd" / "daemon.sock").exists())
+    assert b"it may be waiting for a hook" in bench.labd("daemons", "stop", check=6).stderr
+    _, said = stopping.communicate(timeout=60)
+    assert stopping.returncode == 0 and not _lives(hook)
+    assert b"waiting for power cycle of pico, which has been running for" in said and b"--force ends it" in said
+    hook = cycle("600")
+    before = time.monotonic()
+    assert b"waiting for" not in bench.labd("daemons", "stop", "--force").stderr
+    assert not _lives(hook) and time.monotonic() - before < 30
+    assert bench.labd.json("daemons")["untracked"] == []
+
+
+def test_who_switched_it_meanwhile_is_named_where_the_state_is_wrong(bench: Bench) -> None:
+    bench.lab(on_cmd="./switch on", off_cmd="./switch off", state_cmd="echo on")
+    first = bench.labd.start("power", "off", "pico", "--within", "4")
+    until("it is off", lambda: bench.state.read_text() == "off\n")
+    bench.labd("power", "on", "pico", "--verify", "none", env={"LABD_AS": "ann"})
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 1 and b"the power is still on" in said
+    assert b"; meanwhile ann (cli, pid " in said and b") did power on" in said
+
+
 def test_a_hook_goes_on_when_its_caller_goes_away(bench: Bench) -> None:
     bench.script("slow", '#!/bin/sh\necho off > "$LABD_FOLDER/power"\nsleep 0.7\necho on > "$LABD_FOLDER/power"\n')
     bench.lab(cycle_cmd="./slow")
