@@ -13,7 +13,7 @@ so a banner whose line before is such a command does not count, nor a bare `Linu
 
 from __future__ import annotations
 
-from labd.journal_read import Reader
+from labd.journal_read import Event, Reader
 from labd.view import plain
 
 TYPE_CHECKING = False
@@ -45,6 +45,9 @@ BANNERS: tuple[tuple[int, bytes], ...] = (
     (6, b"Booting Linux on physical CPU"),
     (7, b"Linux version "),
 )
+#: How late the news of a simulated board's boot may be: behind so many bytes, and by so long.
+LATE_BYTES, LATE_NS = 1 << 14, 3 * 10**9
+
 _NEEDS_TIME = (b"Booting Linux on physical CPU", b"Linux version ")
 _ASKED = ("version", "dmesg", "cat ", "grep ", "journalctl")
 _BLOCK = 1 << 18
@@ -66,24 +69,44 @@ class Boot:
 def last_boot(reader: Reader) -> Boot | None:
     """The newest boot that is kept; None if nothing looks like one."""
     event = _last_event(reader)
-    floor = max(reader.first_offset, event[0] if event else 0)
+    floor = max(reader.first_offset, event.rx if event else 0)
     found = _last_chain(reader, floor)
     if found is not None and (event is None or found[1]):
-        offset = found[0]
-        banner = plain(reader.bytes(offset, offset + 200).split(b"\n")[0], partial=True)
-        return Boot(offset, reader.seq_at(offset), f"its banner: {banner[:60].rstrip()}")
-    if event is not None and event[0] >= reader.first_offset:
-        return Boot(event[0], reader.seq_at(event[0]), event[1])
-    return None
+        return _by_banner(reader, found[0])
+    if event is None or event.rx < reader.first_offset:
+        return None
+    overtaken = _overtaken(reader, event) if event.kind == "dut" else None
+    if overtaken is not None:
+        return _by_banner(reader, overtaken)
+    return Boot(event.rx, reader.seq_at(event.rx), " ".join([event.kind, *filter(None, [_state(event)])]))
 
 
-def _last_event(reader: Reader) -> tuple[int, str] | None:
+def _by_banner(reader: Reader, offset: int) -> Boot:
+    banner = plain(reader.bytes(offset, offset + 200).split(b"\n")[0], partial=True)
+    return Boot(offset, reader.seq_at(offset), f"its banner: {banner[:60].rstrip()}")
+
+
+def _last_event(reader: Reader) -> Event | None:
+    """The newest event that says that a boot began."""
     for event in reader.events_backwards(("reset", "dut", "power")):
-        state = event.fields.get("state") or event.fields.get("action")
-        dut = event.kind == "dut" and state in ("started", "reset")
-        if event.kind == "reset" or dut or state in ("on", "cycle"):
-            return (event.rx, f"{event.kind} {state}" if state else event.kind)
+        state = _state(event)
+        if event.kind == "reset" or (event.kind == "dut" and state in ("started", "reset")) or state in ("on", "cycle"):
+            return event
     return None
+
+
+def _state(event: Event) -> str | None:
+    return event.fields.get("state") or event.fields.get("action")
+
+
+def _overtaken(reader: Reader, event: Event) -> int | None:
+    """Where the boot really began that a simulated board's event tells of: its first words can be faster than the news
+    of it, which takes another way."""
+    found = _last_chain(reader, max(reader.first_offset, event.rx - LATE_BYTES))
+    if found is None or found[0] >= event.rx:
+        return None
+    first = reader.record_at(found[0])
+    return found[0] if first is not None and first.wall_ns >= event.wall_ns - LATE_NS else None
 
 
 def _last_chain(reader: Reader, floor: int) -> tuple[int, bool] | None:

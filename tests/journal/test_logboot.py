@@ -94,6 +94,13 @@ def test_a_simulated_board_that_was_started_or_reset_has_booted(board: Board, st
     assert since_boot(board) == [b"after"]
 
 
+def test_a_boots_first_words_may_be_faster_than_the_news_of_it(board: Board) -> None:
+    board.says(b"old\r\n", UBOOT)
+    board.journal.event("dut", state="reset", wall_ns=board.now, mono_ns=board.now)
+    board.says(LINUX)
+    assert since_boot(board)[0] == b"U-Boot 2026.04 (Apr 06 2026)"
+
+
 def test_where_nothing_looks_like_a_boot_all_is_shown_and_that_is_said(board: Board) -> None:
     board.says(b"a\r\n", b"b\r\n")
     asked = logquery.query(board.directory, since_boot=True)
