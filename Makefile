@@ -4,6 +4,8 @@
 
 PY := .venv/bin/python
 JOBS ?= 2
+# Tests mostly wait: more of them at once than a small machine has cores.
+TEST_JOBS ?= 3
 
 help:
 	@echo "make eval    run every executable scenario for real, and the agents that must fail; writes runs/…/report.md"
@@ -23,7 +25,7 @@ eval: setup
 	@.venv/bin/labd-eval run --subject git --all --jobs $(JOBS)
 
 test: check
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile
 	@$(PY) -m tests.agents --if-installed
 
 # Installs the four programs with npm into .agents/ (about 1 GB). Proves the harness, never a model's skill.

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 stamp=.venv/.stamp
 if [ -f "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt labd/__init__.py ] &&
-    .venv/bin/python -c 'import trio, serial, tomlkit, regex, pytest' 2>/dev/null; then
+    .venv/bin/python -c 'import trio, serial, tomlkit, regex, cv2, pytest, xdist' 2>/dev/null; then
     exit 0
 fi
 
