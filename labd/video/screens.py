@@ -40,6 +40,8 @@ class Screens:
         self._bench = bench
         self._screens: dict[Key, Screen] = {}
         self._turns: dict[Key, trio.Lock] = {}
+        self._recalls: dict[Key, trio.Event] = {}
+        """What is being watched again, as an earlier daemon did: set once it is, or can't be."""
         self._seen: dict[str, tuple[int, int, int] | None] = {}
         self._film = film.Film(bench.chronicle)
         bench.machines.users.append(self._uses_machine)
@@ -94,7 +96,7 @@ class Screens:
         own time), `stable`, `still_ms`, `changed_since`, `region`. Raises Usage, NotFound (a hash that is not known),
         TimedOut (with what was seen), Unreachable (not captured, or lost).
         """
-        screen = self._screen(lab, target)
+        screen = await self._screen(lab, target)
         found, body = await screen.link.ask(dict(request), timeout_s)
         whole = request.get("do") == "grab" and not request.get("region") and request.get("format") != "jpeg"
         if whole:
@@ -103,7 +105,7 @@ class Screens:
 
     async def preview(self, lab: Lab, target: str) -> str:
         """The address of a page that shows a target's screen live; it stays the same while the screen is captured."""
-        screen = self._screen(lab, target)
+        screen = await self._screen(lab, target)
         async with self._turn((screen.lab_path, target)):
             return await self._preview(screen)
 
@@ -148,6 +150,7 @@ class Screens:
     async def recall(self) -> None:
         """Watch again what an earlier daemon watched. Before anybody is served; waits for no camera."""
         for lab_path, target, level in kept.read(self._bench.runtime):
+            self._recalls[lab_path, target] = trio.Event()
             self._bench.nursery.start_soon(self._recall, lab_path, target, level)
 
     async def close(self, *, leave: bool = False) -> None:
@@ -163,9 +166,12 @@ class Screens:
     def _turn(self, key: Key) -> trio.Lock:
         return self._turns.setdefault(key, trio.Lock())
 
-    def _screen(self, lab: Lab, target: str) -> Screen:
+    async def _screen(self, lab: Lab, target: str) -> Screen:
         lab.channel(target, "video")
-        screen = self._screens.get((os.path.realpath(lab.path), target))
+        key = (os.path.realpath(lab.path), target)
+        if key in self._recalls:
+            await self._recalls[key].wait()
+        screen = self._screens.get(key)
         if screen is None:
             raise Unreachable(f"{target}'s screen is not being captured", hint=f"labd {lab.words}video watch {target}")
         return screen
@@ -181,6 +187,7 @@ class Screens:
 
         screen = Screen(real, target, device, opened, level, self._bench.runtime, tell)
         self._screens[key] = screen
+        self._recalled(key)
         self._seen.setdefault(real, _identity(real))
         self._bench.nursery.start_soon(self._run, screen)
         self._keep()
@@ -271,6 +278,13 @@ class Screens:
             await self.watch(lab, target, level, patient=True)
         except LabdError as error:
             self._bench.log(f"{lab_path}: {target}'s screen is not watched again: {error.message}")
+        finally:
+            self._recalled((lab_path, target))
+
+    def _recalled(self, key: Key) -> None:
+        event = self._recalls.pop(key, None)
+        if event is not None:
+            event.set()
 
     def _keep(self) -> None:
         try:

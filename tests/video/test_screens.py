@@ -263,6 +263,15 @@ def test_the_next_daemon_watches_it_again_and_stop_forgets(rig: Rig) -> None:
     assert rig.bench.json("daemons")["untracked"] == []
 
 
+def test_after_a_daemon_that_was_killed_the_first_request_finds_the_screen_watched(rig: Rig) -> None:
+    pid = rig.bench.daemon_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    until("the daemon is gone", lambda: rig.bench.daemon_pid() is None)
+    assert rig.shot("--timeout", "30000")["signal"] == "ok"
+    assert rig.bench.json("video", "watch", "pico")["started"] is False
+
+
 def test_the_record_has_watch_shots_changes_and_modes(rig: Rig, tmp_path: Path) -> None:
     """A picture's file changes its size as a virtual board does; FFmpeg scales a stream to its first size."""
     path = tmp_path / "screen.png"
