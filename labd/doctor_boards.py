@@ -38,6 +38,12 @@ def board_row(bench: Bench, target: str, channel: str, device: str, change: str,
     `change` is the command that names another device, without its --device.
     """
     wanted, known = device.removeprefix("board:"), virtual(bench.env)
+    if "/" in wanted or wanted.endswith(".toml"):
+        path = bench.path(wanted)
+        if os.path.isfile(path):
+            return row(target, channel, "ok", f"virtual board {path}", interface=name, device=device)
+        fix = f"{change} --device board:FILE.toml"
+        return row(target, channel, "missing", f"no virtual board file {path}", interface=name, device=device, fix=fix)
     if wanted not in known:
         near = nearest(wanted, list(known)) or list(known)
         detail = f"no virtual board {wanted!r}; there is {', '.join(known) or 'none (loopback is not installed)'}"

@@ -133,6 +133,31 @@ def virtual(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def unknown_board(device: str, env: Mapping[str, str], folder: str) -> str:
+    """Why `loopback:NAME` or `board:NAME` means no board here, with near names; "" where it does, and for all else.
+
+    A name with a slash or ending in .toml is a file, a relative one counting from `folder`, the lab file's directory.
+    """
+    from labd import paths
+    from labd.errors import nearest
+
+    scheme, _, name = device.partition(":")
+    kind = {"loopback": "duts", "board": "boards"}.get(scheme)
+    if kind is None:
+        return ""
+    what = "simulated" if kind == "duts" else "virtual"
+    if "/" in name or name.endswith(".toml"):
+        path = paths.expand(name, env, folder)
+        return "" if os.path.isfile(path) else f"no {what} board file {path}"
+    known = [known for known, _ in _loopback_files(kind)]
+    near = " or ".join(f"{scheme}:{other}" for other in nearest(name, known))
+    if name in known:
+        return ""
+    return f"no {what} board {name!r} here; " + (
+        f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
+    )
+
+
 def _loopback_files(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(name, contents) of the built-in boards of one kind. Finds the package `loopback` without importing it."""
     import tomllib

@@ -17,6 +17,7 @@ from labd.operations.labedit import (
     params_of,
     report_text,
     require_any,
+    tell_board,
     wish,
 )
 from labd.operations.labshow import fields_text
@@ -137,6 +138,7 @@ def _set(call: Call, args: Args, kind: str) -> dict[str, Any]:
         return [Add(path, found.values)]
 
     edit(call, change)
+    tell_board(call, found.values.get("device"), found.values.get("host"))
     return report.data()
 
 

@@ -176,6 +176,19 @@ def _with_shell(call: Call, flag: str, command: str) -> str:
     return redact(f"labd {' '.join(words)}") + more if wrapped in " ".join(words) else f"{flag} {wrapped}{more}"
 
 
+def tell_board(call: Call, device: str | None, host: str | None) -> None:
+    """Say so where a simulated or virtual board is named that this machine has not; another host's are its own."""
+    import os
+
+    if device is None or host is not None or not device.startswith(("loopback:", "board:")):
+        return
+    from labd.inventory import unknown_board
+
+    why = unknown_board(device, call.env, os.path.dirname(call.lab_path))
+    if why:
+        call.note(f"{why}; labd discover lists them")
+
+
 def _field_named(word: str, fields: Mapping[str, Field]) -> str:
     """The key that a word after --unset means: its key, or one of its flags without the dashes."""
     spellings = {name: field.key for field in fields.values() for name in _spellings(field)}

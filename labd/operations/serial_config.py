@@ -14,6 +14,7 @@ from labd.operations.labedit import (
     params_of,
     report_text,
     require_any,
+    tell_board,
     wish,
 )
 from labd.operations.model import TARGET_FLAG, Operation, Param
@@ -49,6 +50,7 @@ def add(call: Call, args: Args) -> dict[str, Any]:
 
     edit(call, change)
     _tell_shared(call, report)
+    tell_board(call, values["device"], values.get("host"))
     _tell_name(call, values["device"])
     if "baud" not in values and "/" in values["device"] and "://" not in values["device"]:
         call.note(f"{target}.serial.{name} runs at 115200 baud, the default")
@@ -72,6 +74,7 @@ def set_interface(call: Call, args: Args) -> dict[str, Any]:
 
     edit(call, change)
     _tell_shared(call, report)
+    tell_board(call, found.values.get("device"), found.values.get("host"))
     _tell_name(call, found.values.get("device"))
     return report.data()
 

@@ -272,9 +272,10 @@ def test_what_the_daemon_knows_of_a_line_is_told(examine: Examine, fake: FakeMac
     live = {"target": "pico", "name": "console", "state": "lost", "why": "unplugged", "failing": None}
     missing, waits = examine(serial("/dev/ttyNOPE"), live=[live])
     assert missing["status"] == "missing" and "goes on waiting" in waits["detail"] and "unplugged" in waits["detail"]
-    full = {**live, "state": "open", "failing": "No space left on device"}
+    full = {**live, "state": "open", "failing": "No space left on device", "journal": "/state/labd/j"}
     ok, failing = examine(serial(pty), live=[full])
     assert ok["status"] == "ok" and failing["status"] == "denied" and "No space left" in failing["detail"]
+    assert failing["fix"] == "df -h /state/labd/j"
 
 
 def test_virtual_boards_are_looked_up_with_what_plays_them(
@@ -293,6 +294,8 @@ def test_virtual_boards_are_looked_up_with_what_plays_them(
     (row,) = examine(serial("board:p"))
     assert row["status"] == "missing" and row["fix"] == "labd serial set console -t pico --device board:pc"
     assert statuses(examine('[targets.pico.video]\ndevice = "board:pc"\n'), None) == ["ok"]
+    (row,) = examine(serial("board:./none.toml"))
+    assert row["status"] == "missing" and "no virtual board file" in row["detail"]
 
 
 def test_the_node_of_a_mac_that_waits_for_a_carrier_is_told(

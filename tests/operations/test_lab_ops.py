@@ -443,3 +443,22 @@ def test_a_value_with_a_line_break_cannot_forge_a_line(pico):
     for line in ("labd config show", "labd target show pico"):
         shown = pico(line).out
         assert "\x1b" not in shown and "\ntwo" not in shown
+
+
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [("board:uboot-x68", "did you mean board:uboot-x86"), ("board:nosuch", "no virtual board 'nosuch' here; there is "),
+     ("loopback:ubot", "did you mean loopback:uboot"), ("board:mine.toml", "no virtual board file ")],
+)  # fmt: skip
+def test_a_board_that_there_is_not_is_told_where_it_is_named(pico: Bench, device: str, told: str) -> None:
+    assert told in pico(f"labd serial add aux -t pico -d {device}").err
+    assert told in pico(f"labd serial set aux -t pico -d {device}").err
+    if device.startswith("board:"):
+        assert told in pico(f"labd video set -t pico -d {device}").err
+    if device.endswith(".toml"):
+        (pico.lab.parent / "mine.toml").write_text("")
+        assert told not in pico(f"labd serial set aux -t pico -d {device}").err
+
+
+def test_a_board_that_there_is_is_named_without_a_word(pico: Bench) -> None:
+    assert "board" not in pico("labd serial add aux -t pico -d loopback:uboot").err
