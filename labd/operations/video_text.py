@@ -131,8 +131,10 @@ def _pages(call: Call, args: Args, lab: Any, target: str, until: float) -> Any:
             page, _ = call.hop(call.bench.screens.ask, lab, target, request, max(0.5, min(left, _LOOK_S)))
         except TimedOut as nothing:
             yield None, nothing.message.partition(": ")[2]
-        except NotFound:  # the capture was started anew: that picture is forgotten
-            since = None
+        except NotFound:
+            if since is None:
+                raise  # no such channel
+            since = None  # the capture was started anew: that picture is forgotten
             continue
         else:
             page["hash"] = since = page.pop("frame")["hash"]

@@ -154,3 +154,17 @@ def test_a_screen_that_is_not_captured_says_so(bench: BenchInAFolder, tmp_path: 
     other.write_text('[targets.dut.video]\ndevice = "./screen.png"\n')
     done = bench("video", "read", "dut", env={"LABD_LAB": str(other)}, check=7)
     assert b"labd video watch dut" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["wait", "expect", "read", "text", "shot"])
+def test_a_target_without_a_screen_is_told_at_once(bench: BenchInAFolder, verb: str) -> None:
+    before = bench.lab.read_text()
+    try:
+        bench.lab.write_text(before + '[targets.blind]\ndescription = "no camera"\n')
+        more = ["login", "--timeout", "30"] if verb in ("wait", "expect") else []
+        began = time.monotonic()
+        out = ["-o", "never.png"] if verb == "shot" else []
+        assert b"labd video set" in bench("video", verb, "blind", *more, *out, check=4, timeout=30).stderr
+        assert time.monotonic() - began < 10
+    finally:
+        bench.lab.write_text(before)
