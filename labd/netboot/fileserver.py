@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from labd.netboot.tree import inside
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
@@ -69,8 +71,17 @@ class FileServer(ThreadingHTTPServer):
         if "\0" in name or name.endswith("/"):
             return None
         path = os.path.realpath(os.path.join(self.root, name.lstrip("/")))
-        inside = path.startswith(self.root.rstrip("/") + "/")
-        return path if inside and os.path.isfile(path) else None
+        return path if inside(path, self.root) and os.path.isfile(path) else None
+
+    def why_not(self, target: str) -> str:
+        """Why there is no file to be served for a request's target, for the log."""
+        name = unquote(target.split("?", 1)[0].split("#", 1)[0])
+        if "\0" in name:
+            return "no name of a file"
+        path = os.path.join(self.root, name.lstrip("/"))
+        if not inside(os.path.realpath(path), self.root):
+            return f"it leads out of {self.root}"
+        return "it is a directory" if os.path.isdir(path) else "there is no such file"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -97,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(403)
             return
         except OSError:
-            self._refuse(404)
+            self._refuse(404, why=self.server.why_not(self.path))
             return
         with file:
             size = os.fstat(file.fileno()).st_size
@@ -138,18 +149,18 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         return sent
 
-    def _refuse(self, code: int, *headers: tuple[str, str]) -> None:
+    def _refuse(self, code: int, *headers: tuple[str, str], why: str = "") -> None:
         self.send_response(code)
         for name, value in (*headers, ("Content-Length", "0")):
             self.send_header(name, value)
         self.end_headers()
-        self._tell(code, 0, 0, time.monotonic())
+        self._tell(code, 0, 0, time.monotonic(), why)
 
-    def _tell(self, code: int, sent: int, wanted: int, started: float) -> None:
+    def _tell(self, code: int, sent: int, wanted: int, started: float, why: str = "") -> None:
         self.server.tell({
             "method": self.command, "file": unquote(self.path.split("?", 1)[0]).lstrip("/"), "code": code,
             "bytes": sent, "of": wanted, "ip": self.client_address[0],
-            "ms": round((time.monotonic() - started) * 1000, 1),
+            "ms": round((time.monotonic() - started) * 1000, 1), "why": why,
         })  # fmt: skip
 
     def version_string(self) -> str:

@@ -25,6 +25,7 @@ from labd.netboot.fileserver import FileServer
 from labd.netboot.link import FFX_ADDRESS, InterfaceLock, tool_run
 from labd.netboot.orders import Orders, failure
 from labd.netboot.probe import Asker
+from labd.netboot.tree import sealed
 from labd.netboot.undo import Undo
 from labd.platform import net
 
@@ -38,6 +39,8 @@ OTHERS_SECONDS, LATE_SECONDS = 0.5, 6.0
 LOOK_SECONDS = 2.0
 #: A dnsmasq that ends so often within so many seconds is not started again.
 DEATHS, DEATHS_SECONDS = 3, 30.0
+#: Seconds between looks for a link that leads out of what is served.
+SEAL_SECONDS = 10.0
 
 
 class Reports:
@@ -80,6 +83,8 @@ class Keeper:
         self.others: set[str] = set()
         """Other DHCP servers that were heard."""
         self.deaths: list[float] = []
+        self.sealed = time.monotonic()
+        """When it was last seen that nothing leads out of what is served."""
 
     def start(self) -> None:
         """Returns when DHCP, TFTP and HTTP answer. Raises LabdError, saying what is in the way."""
@@ -173,7 +178,8 @@ class Keeper:
 
     def _served(self, answer: dict[str, Any]) -> None:
         """One answer of the HTTP server."""
-        self.report.log("http: {ip} {method} /{file} {code} {bytes} bytes {ms} ms".format(**answer))
+        text = "http: {ip} {method} /{file} {code} {bytes} bytes {ms} ms".format(**answer)
+        self.report.log(f"{text}: {answer['why']}" if answer["why"] else text)
         facts = {"proto": "http", "file": answer["file"], "ip": answer["ip"]}
         if answer["code"] == 404:
             self.report(report="event", event="missing", **facts)
@@ -185,6 +191,7 @@ class Keeper:
     def look(self) -> None:
         """Mend what can be mended. Raises Unreachable when dnsmasq stays dead, Busy when somebody else serves."""
         self._alone()
+        self._seal()
         try:
             link = self.net.links().get(self.plan.interface)
         except LabdError as error:
@@ -203,6 +210,12 @@ class Keeper:
         if lacks or self.engine.pid is None:
             with _Root(self.orders.uid):
                 self._mend(link.index, back=back, lacks=lacks)
+
+    def _seal(self) -> None:
+        """Raises Refused when a link leads out of the directory by now."""
+        if time.monotonic() - self.sealed >= SEAL_SECONDS:
+            sealed(self.plan.tftp_root)
+            self.sealed = time.monotonic()
 
     def _ask_again(self) -> None:
         """The link came up: somebody may be there who was not before."""

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from labd import paths
-from labd.errors import NotFound, Unreachable, Usage
+from labd.errors import NotFound, Usage
+from labd.netboot.tree import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,8 +99,8 @@ def address_of(target: str, channel: Mapping[str, Any], words: str = "") -> ipad
 def plan(target: str, channel: Mapping[str, Any], env: Mapping[str, str], folder: str, words: str = "") -> Plan:
     """What `channel` of a lab in `folder` asks for. `words` go into the hints, as `call.lab_words()` gives them.
 
-    Raises NotFound for what the lab does not say, Usage for a bad address, Unreachable where there is no
-    such directory.
+    Raises NotFound for what the lab does not say and where there is no such directory, Usage for a bad address or
+    name.
     """
     interface = interface_of(target, channel, words)
     address = address_of(target, channel, words)
@@ -155,6 +156,7 @@ def _root(target: str, channel: Mapping[str, Any], env: Mapping[str, str], folde
             f"{target}.netboot has no tftp_root", hint=f"labd {words}netboot set -t {target} --tftp-root DIR"
         )
     root = paths.expand(channel["tftp_root"], env, folder)
+    check_names(target, root, channel.get("boot_file", ""), words)
     if not os.path.isdir(root):
-        raise Unreachable(f"{target}.netboot: there is no directory {root}", hint=f"mkdir -p {shlex.quote(root)}")
+        raise NotFound(f"{target}.netboot: there is no directory {root}", hint=f"mkdir -p {shlex.quote(root)}")
     return root

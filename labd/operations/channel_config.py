@@ -25,10 +25,13 @@ from labd.operations.model import TARGET, TARGET_FLAG, Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from labd.call import Call
     from labd.operations.model import Args
+
+    Check = Callable[[Call, str, Mapping[str, Any], Mapping[str, Any]], None]
 
 #: What a new channel cannot do without. An adb channel may be empty: it means the only device.
 NEEDED = {"video": "device", "hid": "cmd"}
@@ -42,16 +45,18 @@ def channel_operations(
     unset: str,
     removed: str,
     doc: str = "",
+    check: Check | None = None,
 ) -> tuple[Operation, ...]:
     """The configuration verbs of one channel. `summaries` are those of set, rm, show and list.
 
-    `unset` is a field for an example, `removed` what an example says of `rm`.
+    `unset` is a field for an example, `removed` what an example says of `rm`. `check` raises LabdError for values
+    that can't be meant: (call, target, the channel as it is, the values that are set).
     """
     sets, takes, shows, lists = summaries
     fields = schema.SINGLE_CHANNELS[kind]
 
     def set_channel(call: Call, args: Args) -> dict[str, Any]:
-        return _set(call, args, kind)
+        return _set(call, args, kind, check)
 
     def remove(call: Call, args: Args) -> dict[str, Any]:
         return _remove(call, args, kind)
@@ -109,7 +114,7 @@ def channel_words(kind: str) -> str:
     return f"{'an' if kind == 'adb' else 'a'} {kind} channel"
 
 
-def _set(call: Call, args: Args, kind: str) -> dict[str, Any]:
+def _set(call: Call, args: Args, kind: str, check: Check | None) -> dict[str, Any]:
     fields = schema.SINGLE_CHANNELS[kind]
     found = wish(call, args, fields)
     if kind != "adb":
@@ -127,6 +132,8 @@ def _set(call: Call, args: Args, kind: str) -> dict[str, Any]:
         check_host(call, data, found.values.get("host"))
         if found.values.get("serial_interface") is not None:
             lab.resolve_interface(target, found.values["serial_interface"], call)
+        if check:
+            check(call, target, table.get(kind, {}), found.values)
         if kind in table:
             return list(merged(path, table[kind], found, report))
         if found.clear and not found.values:

@@ -10,7 +10,7 @@ from labd.operations.model import TARGET, Operation, Param
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from labd.call import Call
@@ -54,8 +54,10 @@ def serve(call: Call, target: str, channel: dict[str, Any]) -> dict[str, Any]:
     """Start, or go on, serving; what is served. Notes say which files are not there yet."""
     from labd.netboot.link import links_of
     from labd.netboot.plan import lacking, plan
+    from labd.netboot.tree import sealed
 
     wanted = plan(target, channel, call.env, call.lab().directory, call.lab_words())
+    sealed(wanted.tftp_root)
     links = links_of(call)
     facts, done = call.bench.netboots.start(call.lab_path, target, wanted, links, who_of(call), call.env)
     lacks = lacking(channel.get("boot_file", ""), wanted.tftp_root)
@@ -175,6 +177,20 @@ def devices_text(rows: list[dict[str, Any]], call: Call) -> str | None:
     return "\n".join("\t".join(line) for line in words) or None
 
 
+def check_set(call: Call, target: str, now: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Raises Usage for a host_ip that can't be ours, and for names that can't be served."""
+    from labd import paths
+    from labd.netboot.plan import address_of
+    from labd.netboot.tree import check_names
+
+    if values.get("host_ip"):
+        address_of(target, values, call.lab_words())
+    root = str(values.get("tftp_root") or now.get("tftp_root") or "")
+    root = paths.expand(root, call.env, call.lab().directory) if root else ""
+    if values.get("boot_file") or values.get("tftp_root"):
+        check_names(target, root, str(values.get("boot_file") or ""), call.lab_words())
+
+
 OPERATIONS = (
     *channel_operations(
         "netboot",
@@ -187,6 +203,7 @@ OPERATIONS = (
         removed="pico boots from its own storage",
         example=("labd netboot set -t pico --interface en7 --tftp-root ~/tftp/pico", "over this Ethernet interface"),
         unset="http_port",
+        check=check_set,
     ),
     Operation(
         ("netboot", "start"),

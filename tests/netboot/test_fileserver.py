@@ -70,7 +70,7 @@ def test_head_and_get_say_the_length_and_keep_the_connection(served: Served) -> 
     assert served.ask("/in")[2] == DATA  # a link that stays inside
     until("all answers told", lambda: len(served.told) == 4)
     assert served.told[1] == {"method": "GET", "file": "kernel.img", "code": 200, "bytes": 10240, "of": 10240,
-                              "ip": "127.0.0.1", "ms": served.told[1]["ms"]}  # fmt: skip
+                              "ip": "127.0.0.1", "ms": served.told[1]["ms"], "why": ""}  # fmt: skip
 
 
 def test_one_range_is_sent_and_one_beyond_the_end_is_refused(served: Served) -> None:
@@ -101,6 +101,15 @@ def test_nothing_outside_of_the_folder_is_served(served: Served, path: str) -> N
     code, headers, body = served.ask(path)
     assert (code, body, headers["Content-Length"]) == (404, b"", "0")
     assert served.ask("/kernel.img")[0] == 200  # on the same connection
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("/out", "leads out of"), ("/../secret", "leads out of"), ("/sub", "a directory"),
+                      ("/sub/", "a directory"), ("/nothing", "no such file")],
+)  # fmt: skip
+def test_why_a_file_is_not_served_is_told(served: Served, path: str, why: str) -> None:
+    assert served.ask(path)[0] == 404
+    assert why in until("the answer told", lambda: served.told)[0]["why"]
 
 
 def test_nothing_but_get_and_head(served: Served) -> None:

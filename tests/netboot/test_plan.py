@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from labd.errors import NotFound, Unreachable, Usage
-from labd.netboot import dnsmasq
+from labd.errors import NotFound, Refused, Usage
+from labd.netboot import dnsmasq, tree
 from labd.netboot.plan import Plan, boots, lacking, plan
 from labd.netboot.probe import MAC, discover, offer
 
@@ -50,9 +50,41 @@ def test_what_is_missing_is_said_with_the_command(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as no_root:
         plan("dut", {"interface": "en7"}, {}, "/", "--lab x ")
     assert no_root.value.hint == "labd --lab x netboot set -t dut --tftp-root DIR"
-    with pytest.raises(Unreachable) as gone:
+    with pytest.raises(NotFound) as gone:
         wanted(tmp_path / "a b")
     assert gone.value.hint == f"mkdir -p '{tmp_path}/a b'"
+
+
+@pytest.mark.parametrize("boot_file", ["../secret", "sub/../../x", "/etc/passwd", "a,10.0.0.1", "a\nb"])
+def test_a_boot_file_that_is_not_served_is_refused(tmp_path: Path, boot_file: str) -> None:
+    with pytest.raises(Usage, match="boot_file") as raised:
+        wanted(tmp_path, boot_file=boot_file)
+    assert raised.value.hint is not None and raised.value.hint.startswith("labd netboot set -t dut --boot-file FILE")
+
+
+def test_a_boot_file_within_may_be_named_in_any_way(tmp_path: Path) -> None:
+    for boot_file in ("k.img", "sub/../k.img", "..k", str(tmp_path / "k.img")):
+        assert wanted(tmp_path, boot_file=boot_file).boots == {"": boot_file}
+
+
+def test_a_directory_that_dnsmasq_cannot_be_told_of_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Usage, match=r"tftp_root .* holds a comma") as raised:
+        wanted(tmp_path / "a,b")
+    assert raised.value.hint == "labd netboot set -t dut --tftp-root DIR"
+
+
+def test_a_link_that_leads_out_of_what_is_served_is_found(tmp_path: Path) -> None:
+    root = tmp_path / "tftp"
+    (root / "sub").mkdir(parents=True)
+    (tmp_path / "tftp2").mkdir()
+    (root / "k.img").write_text("x")
+    (root / "sub/in").symlink_to("../k.img")
+    tree.sealed(str(root))
+    for outside in ("/etc/passwd", str(tmp_path / "tftp2"), "/nowhere/at all"):
+        (root / "sub/out").symlink_to(outside)
+        with pytest.raises(Refused, match=f"{root}/sub/out is a link that leads out of tftp_root, to {outside}"):
+            tree.sealed(str(root))
+        (root / "sub/out").unlink()
 
 
 def test_files_for_each_kind_of_client(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_without_dnsmasq_it_says_what_to_install(net: NetBench, monkeypatch: pyt
 
 def test_what_the_lab_lacks_is_said_before_anything_is_touched(net: NetBench) -> None:
     net.write(tftp_root=str(net.root / "nowhere"))
-    assert net.fails(7, "netboot", "start", "dut")["hint"] == f"mkdir -p {net.root}/nowhere"
+    assert net.fails(4, "netboot", "start", "dut")["hint"] == f"mkdir -p {net.root}/nowhere"
     net.write(tftp_root=None)
     assert "netboot set -t dut --tftp-root DIR" in net.fails(4, "netboot", "start", "dut")["hint"]
     net.write(interface=None)
@@ -254,6 +254,37 @@ def test_what_the_lab_lacks_is_said_before_anything_is_touched(net: NetBench) ->
     net.write(host_ip="10.77.0.0")
     assert "its network" in net.fails(2, "netboot", "start", "dut")["message"]
     assert net.cable.addresses() == []
+
+
+def test_a_link_that_leads_out_is_not_served(net: NetBench) -> None:
+    link = net.tftp / "link"
+    link.symlink_to("/etc/passwd")
+    try:
+        error = net.fails(3, "netboot", "start", "dut")
+        assert f"{link} is a link that leads out of tftp_root, to /etc/passwd" in error["message"]
+        assert error["hint"] == f"cp --remove-destination /etc/passwd {link}"
+        assert net.servers() == [] and net.cable.addresses() == []
+        link.unlink()
+        net("netboot", "start", "dut")
+        link.symlink_to("/etc/passwd")
+        why = until("the end", lambda: net.json("netboot", "status", "dut")["why"], seconds=20)
+        assert f"{link} is a link that leads out" in why
+        until("nothing left", lambda: not net.servers() and not net.cable.addresses(), seconds=5)
+    finally:
+        link.unlink()
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "why"),
+    [("--host-ip", "127.0.0.1", "loopback"), ("--host-ip", "239.1.1.1", "no address of one machine"),
+     ("--host-ip", "fd00::1", "IPv4"), ("--boot-file", "../secret", "not in tftp_root"),
+     ("--boot-file", "/etc/passwd", "not in tftp_root"), ("--tftp-root", "/srv/a,b", "comma")],
+)  # fmt: skip
+def test_what_can_never_be_served_is_refused_when_it_is_set(net: NetBench, flag: str, value: str, why: str) -> None:
+    before = net.lab.read_bytes()
+    assert why in net.fails(2, "netboot", "set", "-t", "dut", flag, value)["message"]
+    assert net.lab.read_bytes() == before
+    net("netboot", "set", "-t", "dut", "--boot-file", str(net.tftp / "k.img"))
 
 
 # --- what happens while it runs --------------------------------------------------------------------------------------

@@ -1,0 +1,81 @@
+"""What a directory that is served must not hold or be called: files beyond it, by links or by name. Looks, no more.
+
+dnsmasq follows a symbolic link wherever it leads, so one that leads out of the directory gives any board any file that
+the user may read. The HTTP server refuses such a file by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+
+from labd.errors import Refused, Usage
+
+#: How many entries, and for how many seconds, a directory is looked through.
+ENTRIES, SECONDS = 20_000, 1.0
+
+#: What parts the words of dnsmasq's options: it can be quoted in its configuration file only.
+PARTING = ","
+
+
+def leading_out(root: str) -> str | None:
+    """The first symbolic link below `root` that leads out of it; None: none, as far as was looked."""
+    real = os.path.realpath(root)
+    deadline, seen = time.monotonic() + SECONDS, 0
+    for folder, folders, files in os.walk(real):
+        for name in (*folders, *files):
+            seen += 1
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not inside(os.path.realpath(path), real):
+                return os.path.join(root, os.path.relpath(path, real))
+        if seen > ENTRIES or time.monotonic() > deadline:
+            return None
+    return None
+
+
+def inside(path: str, root: str) -> bool:
+    """Whether a path without links and dots is below `root`."""
+    return path.startswith(root.rstrip("/") + "/") or path == root
+
+
+def sealed(root: str) -> None:
+    """Raises Refused when a link leads out of `root`."""
+    link = leading_out(root)
+    if link is not None:
+        raise Refused(
+            f"{link} is a link that leads out of tftp_root, to {os.path.realpath(link)}, and TFTP would give that to "
+            "any board; nothing is served",
+            hint=mend_link(link),
+        )
+
+
+def mend_link(link: str) -> str:
+    """The command that puts a copy in the place of a link that leads out; that takes it away where it leads to none."""
+    there = os.path.isfile(link)
+    words = ["cp", "--remove-destination", os.path.realpath(link), link] if there else ["rm", link]
+    return shlex.join(words)
+
+
+def check_names(target: str, root: str, boot_file: str, words: str = "") -> None:
+    """Raises Usage for a directory or a file that can't be served by its name. An empty one is not checked.
+
+    Both are as the lab has them, but for `~`: the directory need not be there yet.
+    """
+    command = f"labd {words}netboot set -t {target}"
+    for field, text, flag in (("tftp_root", root, "--tftp-root DIR"), ("boot_file", boot_file, "--boot-file FILE")):
+        bad = next((char for char in text if char == PARTING or ord(char) < 32), None)
+        if bad is not None:
+            what = "a comma" if bad == PARTING else "a control character"
+            raise Usage(f"{target}.netboot: {field} {text!r} holds {what}, which dnsmasq can't be told",
+                        hint=f"{command} {flag}")  # fmt: skip
+    if boot_file and strays(boot_file, root):
+        raise Usage(f"{target}.netboot: boot_file {boot_file} is not in tftp_root, and nothing else is served",
+                    hint=f"{command} --boot-file FILE  # relative to tftp_root")  # fmt: skip
+
+
+def strays(boot_file: str, root: str) -> bool:
+    """Whether the name of a boot file leads out of the directory, going by the words alone."""
+    if os.path.isabs(boot_file):
+        return not inside(os.path.normpath(boot_file), os.path.normpath(root or "/-"))
+    return os.path.normpath(boot_file).split("/")[0] == ".."
