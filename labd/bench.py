@@ -22,7 +22,8 @@ from labd.hookkeep import KeptHooks
 from labd.hookrun import Hooks
 from labd.machines import SCHEME, Machines
 from labd.netboot.serving import Netboots
-from labd.policy import SIMULATED, in_force, permits
+from labd.policy import SIMULATED
+from labd.suspended import Suspended, barred
 from labd.trigger_store import TriggerStore
 from labd.triggers import Triggers
 from labd.video.screens import Screens
@@ -75,6 +76,7 @@ class Bench:
         self.hooks.environment = self.machines.hook_environment
         self.kept_hooks = KeptHooks(self.hooks)
         self.netboots = Netboots(runtime, self.state, self.chronicle, log)
+        self.suspended = Suspended(self)
         self._making = trio.Lock()
         self.screens = Screens(self)
         self.writers = Writers(self._channel_in_use)
@@ -94,6 +96,7 @@ class Bench:
         entry.level = entry.channel.known["level"] = level
         try:
             wanted = [config for config in configs if interface in (None, config["name"])]
+            self.suspended.forget((entry.lab_path, target), [config["name"] for config in wanted])
             return await entry.channel.watch(wanted, whole=interface is None)
         except LabdError:
             await self._end_boards(entry, [config["name"] for config in configs])
@@ -105,6 +108,7 @@ class Bench:
         """Stop capturing, free the ports, end their triggers and simulated boards; the names of what was open."""
         real = os.path.realpath(lab.path)
         self.triggers.end("the capture was stopped", real, target, interface)
+        self.suspended.forget((real, target), None if interface is None else [interface])
         entry = self.entries.get((real, target))
         if entry is None:
             return []
@@ -218,6 +222,10 @@ class Bench:
             await self.screens.follow()
             if self.chronicle.waits:
                 await trio.to_thread.run_sync(self.chronicle.settle)
+            try:
+                await self.suspended.follow()
+            except LabdError as error:
+                self.log(f"what waits to be permitted again goes on waiting: {error.message}")
             for entry in list(self.entries.values()):
                 try:
                     await self._follow(entry)
@@ -261,7 +269,7 @@ class Bench:
 
     async def _entry(self, lab: Lab, target: str) -> Entry:
         real = os.path.realpath(lab.path)
-        return await self.enter(real, target, lab.journal, _identity(real))
+        return await self.enter(real, target, lab.journal, paths.identity(real))
 
     async def enter(
         self, real: str, target: str, settings: Mapping[str, Any], seen: tuple[int, int, int] | None
@@ -349,7 +357,7 @@ class Bench:
         return configs
 
     async def _follow(self, entry: Entry) -> None:
-        now = _identity(entry.lab_path)
+        now = paths.identity(entry.lab_path)
         if now == entry.seen or (now is not None and now[2] == 0):  # an empty file is one that is being written
             return
         entry.seen = now
@@ -360,7 +368,12 @@ class Bench:
         kept = {config["name"] for config in lab.serial(entry.target)} if entry.target in lab.targets else set()
         for name in before - kept:
             self.triggers.end("it is no longer in the lab", entry.lab_path, entry.target, name)
-        for done in await entry.channel.reconcile(self._permitted(entry, lab)):
+        why = barred(lab, entry.target, [entry.level, self.level]) if kept else {}
+        configs = [config for config in lab.serial(entry.target) if config["name"] not in why] if kept else []
+        for name in why.keys() - before:
+            self.log(f"{entry.lab_path}: {entry.target}.{name} is not taken up: {why[name]}")
+        self.suspended.add(entry, {name: why[name] for name in why.keys() & before})
+        for done in await entry.channel.reconcile(configs, why):
             self.log(f"{entry.lab_path}: {entry.target}.{done}")
         await self._end_boards(entry, before - kept)
         self._drop_if_idle(entry)
@@ -376,28 +389,6 @@ class Bench:
             if board is not None:
                 await self.boards.stop(board)
 
-    def _permitted(self, entry: Entry, lab: Lab) -> list[dict[str, Any]]:
-        """The interfaces of an edited lab that its watch may capture: an edit must not reach what a verb could not."""
-        if entry.target not in lab.targets:
-            return []
-        levels = [*lab.policy_levels(entry.target), entry.level, self.level]
-        level, _ = in_force([("the lab", level) for level in levels])
-        permitted = []
-        for config in lab.serial(entry.target):
-            if permits(level, "simulated" if config["device"].startswith(SIMULATED) else "bench"):
-                permitted.append(config)
-            else:
-                self.log(f"{entry.lab_path}: {entry.target}.{config['name']} is not taken up at policy level {level}")
-        return permitted
-
     def _wake(self, directory: str) -> None:
         self.triggers.grew(directory)
         self.growth.grew(directory)
-
-
-def _identity(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -140,3 +140,12 @@ def socket_in(directory: str) -> str:
             hint="set XDG_RUNTIME_DIR to a shorter directory",
         )
     return path
+
+
+def identity(path: str) -> tuple[int, int, int] | None:
+    """What tells a file from what it was before an edit: inode, time, and size last; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

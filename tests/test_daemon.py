@@ -486,3 +486,24 @@ def test_labd_of_another_runtime_directory_is_listed_with_what_ends_it(board: Be
     subprocess.run(words, env=board.env, check=True, capture_output=True, timeout=60)
     until("its end", lambda: not any(map(alive, listed["pids"])))
     assert f"{other}/labd" not in str(board.json("daemons"))
+
+
+def test_a_lowered_policy_suspends_a_capture_says_why_and_its_return_takes_it_up_again(board: BenchInAFolder):
+    board("serial", "watch", "dut")
+    text = board.lab.read_text()
+    board.lab.write_text('[policy]\nlevel = "observe"\n' + text)
+    why = "the lab's policy level 'observe' no longer permits it"
+    until("it is suspended", lambda: board.json("serial", "show", "dut")[0]["state"] == "suspended")
+    assert f"({why}; it is captured again once that does)" in board.out("serial", "show", "dut")
+    events = [json.loads(line) for line in
+              board.out("serial", "log", "dut", "--tail", "0", "--events", "--json").splitlines()]  # fmt: skip
+    assert [event["why"] for event in events if event.get("event") == "closed"] == [why]
+    board.lab.write_text(text)
+    until("it is captured again", lambda: board.json("serial", "show", "dut")[0]["state"] == "open")
+    board.lab.write_text('[policy]\nlevel = "observe"\n' + text)
+    until("it is suspended", lambda: board.json("serial", "show", "dut")[0]["state"] == "suspended")
+    board.lab.write_text("[targets.dut]\n")
+    time.sleep(1.5)
+    board.lab.write_text(text)
+    time.sleep(1.5)
+    assert board.json("serial", "show", "dut")[0]["state"] == "not captured", "it was taken out of the lab meanwhile"

@@ -109,19 +109,22 @@ class SerialChannel:
             for line in list(self._lines.values()):
                 nursery.start_soon(line.leave)
 
-    async def reconcile(self, configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    async def reconcile(
+        self, configs: Sequence[Mapping[str, Any]], barred: Mapping[str, str] | None = None
+    ) -> list[str]:
         """The lab was edited: `configs` are all of the target's interfaces now. What was done, a sentence each.
 
-        A line that is gone from the lab is closed, a changed one is set or opened anew, and a new one is opened if
-        the whole target is watched. Never raises for a port's sake: what can't be opened is said, and retried if it
-        was open before.
+        `barred` are those that may not be captured any more, each with why. A line that is gone from the lab is closed,
+        a changed one is set or opened anew, and a new one is opened if the whole target is watched. Never raises for a
+        port's sake: what can't be opened is said, and retried if it was open before.
         """
         async with self._reconciling:
             done = []
             wanted = {str(config["name"]): config for config in configs}
             for name in [name for name in self._lines if name not in wanted]:
-                await self._end(name, "no longer in the lab")
-                done.append(f"{name}: closed, it is no longer in the lab")
+                why = (barred or {}).get(name)
+                await self._end(name, why or "no longer in the lab")
+                done.append(f"{name}: closed, {why or 'it is no longer in the lab'}")
             for name, config in wanted.items():
                 try:
                     if name in self._lines:

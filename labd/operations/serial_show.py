@@ -42,6 +42,8 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
                 continue
             row = {"target": target, **line, "state": "not captured", **live.get(line["name"], {}),
                    **alone.get(call.journal_dir(target, line["name"]), {})}  # fmt: skip
+            if call.bench is not None and line["name"] not in live:
+                row |= call.bench.suspended.row(lab.path, target, line["name"])
             claim = claims.read(call.env, lab.path, target)
             end = Reader(call.journal_dir(target, line["name"])).end_offset
             capture = _losing(completeness(call, target, line["name"]), row)
@@ -158,7 +160,7 @@ def state_text(line: dict[str, Any]) -> str:
     node = line.get("node")
     where = line["device"] if node in (None, line["device"]) else f"{line['device']} → {node}"
     text = f"{line['state']}  {where}  {line.get('baud', 115200)} baud"
-    if line["state"] in ("lost", "closed"):
+    if line["state"] in ("lost", "closed", "suspended"):
         text += f"  ({line.get('why')})"
     return text + (f"  ({line['note']})" if line.get("note") else "")
 

@@ -133,7 +133,7 @@ class Screens:
     async def follow(self) -> None:
         """Take up edits of the lab files in use; called each second."""
         for path in {screen.lab_path for screen in self._screens.values()}:
-            now = _identity(path)
+            now = paths.identity(path)
             if now is None or now == self._seen.get(path) or now[2] == 0:
                 continue
             self._seen[path] = now
@@ -188,7 +188,7 @@ class Screens:
         screen = Screen(real, target, device, opened, level, self._bench.runtime, tell)
         self._screens[key] = screen
         self._recalled(key)
-        self._seen.setdefault(real, _identity(real))
+        self._seen.setdefault(real, paths.identity(real))
         self._bench.nursery.start_soon(self._run, screen)
         self._keep()
         return screen
@@ -291,11 +291,3 @@ class Screens:
             kept.write(self._bench.runtime, [(s.lab_path, s.target, s.level) for s in self._screens.values()])
         except OSError as error:
             self._bench.log(f"which screens are watched can't be written down: {error.strerror}")
-
-
-def _identity(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
