@@ -122,7 +122,8 @@ class Engine:
             line = raw.decode("utf-8", "replace").rstrip()
             if not dnsmasq.worth_keeping(line) or any(own in line for own in (MAC_TEXT, NO_FILE, *XIDS)):
                 continue  # what is said of our own questions too
-            self.last_line = line.removeprefix("dnsmasq: ").strip()
+            if "FAILED to start up" not in line:  # which it says after the reason
+                self.last_line = line.removeprefix("dnsmasq: ").strip()
             self.report.log(line)
             event = dnsmasq.event_in(line, self.plan.tftp_root)
             if event:

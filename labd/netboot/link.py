@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from labd import shim
 from labd.errors import Busy, NotFound, Refused, Unreachable, nearest
+from labd.netboot.plan import ula_of
+from labd.netboot.undo import Undo
 from labd.platform import net
 
 if TYPE_CHECKING:
@@ -144,6 +146,7 @@ class Links:
             self._have(name, FFX_ADDRESS)
             return
         self._lack(name, FFX_ADDRESS)
+        self._lack(name, ula_of(address))  # of a keeper that was killed with its daemon
         if mode == "link":
             self.net.up(name)
             self._have(name, cidr)
@@ -207,6 +210,19 @@ def _greet_all(link: Link) -> None:
         pass
 
 
+def put_back(name: str, directory: str, who: str) -> None:
+    """Undo what a keeper of `directory` that was killed did to the addresses of `name`. Raises LabdError."""
+    path = os.path.join(directory, "undo")
+    if not os.path.exists(path):
+        return
+    undo = Undo(net.current(tool_run, root_words()), name, path)
+    lock = InterfaceLock(name, who)
+    try:
+        undo.all()
+    finally:
+        lock.close()
+
+
 class InterfaceLock:
     """Held by whoever serves or changes an interface, on the whole machine. Raises Busy naming the holder.
 
@@ -231,7 +247,8 @@ class InterfaceLock:
         except OSError:
             holder = os.pread(self.fd, 500, 0).decode("utf-8", "replace").strip() or "another program"
             self.close()
-            raise Busy(f"{name} is already being served, for {holder}; nothing was done") from None
+            raise Busy(f"{name} is already being served, for {holder}; nothing was done",
+                       hint="labd daemons  # names each daemon of this machine, how to end it") from None  # fmt: skip
         if writable:
             os.ftruncate(self.fd, 0)
             os.pwrite(self.fd, who.encode()[:500], 0)

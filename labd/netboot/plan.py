@@ -55,9 +55,8 @@ class Plan:
 
     @property
     def ula(self) -> str:
-        """A private IPv6 address for the link, made of `host_ip`: who looks for IPv6 there need not wait for long."""
-        a, b, c, _ = ipaddress.IPv4Address(self.host_ip).packed
-        return f"{ipaddress.IPv6Address(f'fd6c:6162:64{a:02x}:{b:02x}{c:02x}::1')}/64"
+        """Our IPv6 address for the link."""
+        return ula_of(ipaddress.IPv4Address(self.host_ip))
 
     @property
     def url(self) -> str:
@@ -67,6 +66,12 @@ class Plan:
     def as_data(self) -> dict[str, Any]:
         """For the keeper: `Plan(**data)` is the same again."""
         return asdict(self)
+
+
+def ula_of(address: ipaddress.IPv4Address) -> str:
+    """A private IPv6 address for the link, made of our IPv4 one: who looks for IPv6 there need not wait for long."""
+    a, b, c, _ = address.packed
+    return f"{ipaddress.IPv6Address(f'fd6c:6162:64{a:02x}:{b:02x}{c:02x}::1')}/64"
 
 
 def interface_of(target: str, channel: Mapping[str, Any], words: str = "") -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shlex
 import sys
 import threading
 import time
@@ -62,6 +63,8 @@ class Served:
         self.reports: queue.Queue[dict[str, Any]] = queue.Queue()
         """Those that `start` and `stop` wait for."""
         self.told: dict[tuple[str, str], float] = {}
+        self.gone = False
+        """Whether the interface is not there just now; it is served again when it is back."""
 
     def facts(self) -> dict[str, Any]:
         """What is known of it."""
@@ -69,6 +72,7 @@ class Served:
             "target": self.target, "lab": self.lab_path, "running": self.ended is None, "pid": self.pid,
             "directory": self.directory, "since": self.since, "uptime_s": round(time.time() - self.since, 1),
             **self.plan.as_data(), "leases": list(self.leases.values()), "transfers": dict(self.transfers),
+            "interface_gone": self.gone and self.ended is None,
             "bytes": self.bytes, "why": (self.ended or {}).get("message") or (self.ended or {}).get("why") or None,
         }  # fmt: skip
 
@@ -97,7 +101,7 @@ class Netboots:
             running = self.find(lab_path, target)
             if running is not None and running.plan == plan:
                 return running.facts(), "unchanged"
-            self._not_another(lab_path, target, plan.interface)
+            self.not_another(lab_path, target, plan.interface)
             from ipaddress import IPv4Address
 
             address = IPv4Address(plan.host_ip)
@@ -143,6 +147,18 @@ class Netboots:
         """All that is served."""
         return [served.facts() for served in list(self.served.values()) if served.ended is None]
 
+    def not_another(self, lab_path: str, target: str, interface: str) -> None:
+        """Raises Busy when an interface is served for another target."""
+        for key, served in self.served.items():
+            if key != (os.path.realpath(lab_path), target) and served.ended is None and \
+                    served.plan.interface == interface:  # fmt: skip
+                same = os.path.realpath(lab_path) == served.lab_path
+                words = "" if same else f"--lab {shlex.quote(served.lab_path)} "
+                raise Busy(
+                    f"{interface} is already being served, for {served.target} of {served.lab_path}; nothing was done",
+                    hint=f"labd {words}netboot stop {shlex.quote(served.target)}",
+                )
+
     def close(self) -> None:
         """End all."""
         for lab_path, target in list(self.served):
@@ -152,15 +168,6 @@ class Netboots:
                 self.log(f"netboot of {target}: {error.message}")
 
     # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _not_another(self, lab_path: str, target: str, interface: str) -> None:
-        for key, served in self.served.items():
-            if key != (os.path.realpath(lab_path), target) and served.ended is None and \
-                    served.plan.interface == interface:  # fmt: skip
-                raise Busy(
-                    f"{interface} is already being served, for {served.target} of {served.lab_path}; nothing was done",
-                    hint=f"labd netboot stop {served.target}",
-                )
 
     def _launch(self, lab_path: str, target: str, plan: Plan, links: Links, env: Mapping[str, str]) -> Served:
         from labd.netboot.link import root_words
@@ -242,15 +249,19 @@ class Netboots:
         self._ended(served, last or self._why_gone(served, said))
 
     def _why_gone(self, served: Served, said: str) -> dict[str, Any]:
-        """The last report of a keeper that made none, whose last words were `said`; its dnsmasq is ended."""
+        """The last report of a keeper that made none, whose last words were `said`; what it left is cleared away."""
         from labd.netboot.engine import end_left
-        from labd.netboot.link import asks_password, no_root
+        from labd.netboot.link import asks_password, no_root, put_back
         from labd.netboot.orders import failure
 
         if asks_password(said):
             return failure(no_root("sudo asks for a password"))
         end_left(served.directory)  # it was killed, and its dnsmasq runs as this user
         gone = f"what serves {served.plan.interface} ended unexpectedly{': ' + said if said else ''}"
+        try:
+            put_back(served.plan.interface, served.directory, served.target)
+        except (LabdError, OSError) as error:
+            gone += f"; its addresses may still be there: {error}"
         return {"report": "failed", "type": "Unreachable", "message": gone}
 
     def _ended(self, served: Served, last: dict[str, Any]) -> None:
@@ -273,6 +284,8 @@ class Netboots:
         elif kind == "transfer":
             served.transfers[fields["proto"]] += 1
             served.bytes += fields["bytes"]
+        elif kind in ("lost", "mended"):
+            served.gone = kind == "lost"
         elif kind == "missing":
             now = time.monotonic()
             if now - served.told.get((fields["ip"], fields["file"]), -MISSING_SECONDS) < MISSING_SECONDS:

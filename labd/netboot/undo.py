@@ -63,6 +63,7 @@ class Undo:
         if cidr not in where:
             where.append(cidr)
         with open(self.path, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o644)  # a user who puts it back by sudo must read it
             json.dump({"added": self.added, "removed": self.removed}, file)
 
     def _of_ours(self, link: Link) -> list[str]:

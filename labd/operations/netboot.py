@@ -109,18 +109,22 @@ def _note_change(call: Call, target: str, channel: dict[str, Any]) -> None:
     from labd.errors import LabdError
     from labd.netboot.plan import plan
 
+    if call.bench.netboots.find(call.lab_path, target) is None:
+        return
     try:
-        changed = call.bench.netboots.changed(call.lab_path, target, plan(target, channel, call.env,
-                                              call.lab().directory))  # fmt: skip
-    except LabdError:
-        changed = True  # the lab asks for what can't be served
-    if changed:
+        wanted = plan(target, channel, call.env, call.lab().directory)
+    except LabdError as error:
+        call.note(f"what the lab says can't be served any more: {error.message}")
+        return
+    if call.bench.netboots.changed(call.lab_path, target, wanted):
         call.note(f"the lab has changed since; labd netboot start {target} serves what it says now")
 
 
 def status_text(data: dict[str, Any], call: Call) -> str:
     """`field<TAB>value` lines; a `lease` line a board."""
-    rows = [("netboot", "running" if data["running"] else f"not running{': ' + data['why'] if data['why'] else ''}")]
+    gone = f"waiting: interface {data['interface']} is gone; it is served again when it is back"
+    running = gone if data.get("interface_gone") else "running"
+    rows = [("netboot", running if data["running"] else f"not running{': ' + data['why'] if data['why'] else ''}")]
     if data["running"]:
         served = data["transfers"]
         rows += [
@@ -217,8 +221,10 @@ OPERATIONS = (
         "addresses of its /24: nothing else is done to it, and stop undoes that. DHCP tells the kinds of clients "
         "apart: PXE of a BIOS, UEFI and UEFI HTTP boot, iPXE, Raspberry Pi. boot_file is for all; one that ends in "
         ".ipxe is a script, which iPXE gets, and firmware gets iPXE itself (undionly.kpxe, snponly.efi). Files come by "
-        "TFTP and by HTTP. Needs root or sudo without a password. Refuses the interface of the default route, one in "
-        "use for another network, and a link on which somebody else answers DHCP.",
+        "TFTP and by HTTP, none from beyond tftp_root: a link that leads out of it is refused. Needs root or sudo "
+        "without a password. Refuses the interface of the default route, one in use for another network, and a link on "
+        "which somebody else answers DHCP at once. One that answers within 6 s of the start, or of the carrier's "
+        "coming, ends the serving (some look for 3 s whether an address is free): status and the timeline say so.",
         examples=(("labd netboot start pico", "pico boots from us at its next power-up"),),
     ),
     Operation(

@@ -49,6 +49,7 @@ def _change(call: Call, target: str, channel: dict[str, Any], wanted: str) -> No
     with netboots.lock:
         links = links_of(call, changing=True)
         running = netboots.find(call.lab_path, target)
+        netboots.not_another(call.lab_path, target, name)
         ours = [running.plan.host_ip] if running is not None else []
         links.guard(name, target, address, gains=wanted == "link", ours=ours)
         if running is not None:
@@ -104,7 +105,8 @@ OPERATIONS = (
         doc="netboot serves DHCP, TFTP and HTTP, as netboot start does. link gives the interface host_ip/24 and "
         "nothing else. ffx gives it fe80::1, by which ffx finds a device. off takes these addresses away; the carrier "
         "may stay (down-hard cuts it). Each mode ends the one before. Refused on the interface of the default route, "
-        "on one that is in use for another network, and on one that somebody else serves. Answers as netif status.",
+        "on one that is in use for another network, and on one that labd serves for another target. Only netboot asks "
+        "whether another DHCP server is on the link: the other modes answer nobody. Answers as netif status.",
         examples=(("labd netif mode ffx pico", "stop network boot, reach pico with ffx"),),
     ),
     Operation(

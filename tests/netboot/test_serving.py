@@ -175,13 +175,13 @@ def test_a_port_that_is_taken_is_one_error_that_names_who_has_it(
 
 
 @contextlib.contextmanager
-def a_rival(net: NetBench) -> Iterator[None]:
+def a_rival(net: NetBench, *words: str) -> Iterator[None]:
     """Another DHCP server at the other end of the cable."""
     net.cable.board("ip", "addr", "flush", "dev", "vb")
     net.cable.board("ip", "addr", "replace", "10.77.0.9/24", "dev", "vb")
     rival = subprocess.Popen(
         ["ip", "netns", "exec", net.cable.there, "dnsmasq", "-k", "--conf-file=/dev/null", "--port=0", "--pid-file",
-         "--interface=vb", "--bind-interfaces", "--user=root", "--dhcp-range=10.77.0.50,10.77.0.60", "--no-ping",
+         "--interface=vb", "--bind-interfaces", "--user=root", "--dhcp-range=10.77.0.50,10.77.0.60", *words,
          f"--dhcp-leasefile={net.root}/rival", "--log-facility=-"],
         stderr=subprocess.PIPE,
     )  # fmt: skip
@@ -197,17 +197,26 @@ def a_rival(net: NetBench) -> Iterator[None]:
 
 
 def test_another_dhcp_server_on_the_link_is_not_fought(net: NetBench) -> None:
-    with a_rival(net):
+    with a_rival(net, "--no-ping"):
         error = net.fails(6, "netboot", "start", "dut")
         assert "another DHCP server answers on va: 10.77.0.9" in error["message"]
         assert net.servers() == [] and net.cable.addresses() == []
     # … nor one that is there only once the cable is in.
     net.cable.board("ip", "link", "set", "vb", "down")
     assert b"no carrier" in net("netboot", "start", "dut").stderr
-    with a_rival(net):
+    with a_rival(net, "--no-ping"):
         net.cable.board("ip", "link", "set", "vb", "up")
         why = until("the end", lambda: net.json("netboot", "status", "dut")["why"])
         assert "another DHCP server answers on va: 10.77.0.9" in why
+        until("nothing left", lambda: not net.servers() and not net.cable.addresses(), seconds=5)
+
+
+def test_a_dhcp_server_that_looks_for_3_s_whether_an_address_is_free_ends_the_serving(net: NetBench) -> None:
+    with a_rival(net):
+        net("netboot", "start", "dut")
+        why = until("the end", lambda: net.json("netboot", "status", "dut")["why"], seconds=10)
+        assert "another DHCP server answers on va: 10.77.0.9" in why
+        assert why in [row["why"] for row in net.events("failed")]
         until("nothing left", lambda: not net.servers() and not net.cable.addresses(), seconds=5)
 
 
@@ -217,13 +226,13 @@ def test_a_second_server_on_an_interface_is_refused_whoever_asks(net: NetBench, 
     error = net.fails(6, "netboot", "start", "two")
     assert "va is already being served, for dut" in error["message"] and error["hint"] == "labd netboot stop dut"
     error = net.fails(6, "netif", "mode", "off", "two")
-    assert "va is already being served, for dut" in error["message"]
+    assert "va is already being served, for dut" in error["message"] and error["hint"] == "labd netboot stop dut"
     # … and by another daemon of this machine.
     env = {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
     os.chmod(tmp_path, 0o700)
     try:
         error = net.fails(6, "netboot", "start", "dut", env=env)
-        assert "va is already being served, for dut of" in error["message"]
+        assert "va is already being served, for dut of" in error["message"] and "labd daemons" in error["hint"]
         assert net.cable.ask({})[0]["next"] == "10.77.0.1"
     finally:
         net("daemons", "stop", env=env, check=None)
@@ -287,6 +296,34 @@ def test_what_can_never_be_served_is_refused_when_it_is_set(net: NetBench, flag:
     net("netboot", "set", "-t", "dut", "--boot-file", str(net.tftp / "k.img"))
 
 
+def test_dnsmasqs_own_reason_is_shown(net: NetBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real dnsmasq that is told a directory which is not there."""
+    from dataclasses import replace
+
+    from labd.errors import Unreachable
+    from labd.netboot.engine import Engine
+    from labd.netboot.keeper import Reports
+    from labd.netboot.orders import Orders
+    from labd.netboot.plan import plan
+
+    wanted = plan("dut", {"interface": "lo", "tftp_root": str(net.tftp), "host_ip": "10.77.0.1"}, {}, "/")
+    orders = Orders(replace(wanted, tftp_root="/no/where"), "/usr/sbin/dnsmasq", 0, "dut", "")
+    engine = Engine(str(tmp_path), orders, None, Reports(-1))  # type: ignore[arg-type]
+    engine.start()
+    with pytest.raises(Unreachable, match=r"dnsmasq ended at once: .*/no/where"):
+        engine.answers(None)
+
+
+def test_a_directory_that_went_while_it_was_served_is_named(net: NetBench) -> None:
+    net("netboot", "start", "dut")
+    net.tftp.rename(net.root / "away")
+    try:
+        said = net("netboot", "status", "dut").stderr.decode()
+        assert f"there is no directory {net.tftp}" in said and "has changed" not in said
+    finally:
+        (net.root / "away").rename(net.tftp)
+
+
 # --- what happens while it runs --------------------------------------------------------------------------------------
 
 
@@ -300,17 +337,33 @@ def test_a_killed_daemon_leaves_nothing_that_serves(tmp_path: Path) -> None:
         assert net.cable.addresses() == []
 
 
-def test_a_killed_keeper_is_told_and_the_next_start_takes_over_what_it_left(net: NetBench) -> None:
+def test_a_killed_keeper_is_told_and_what_it_left_is_cleared_away(net: NetBench) -> None:
+    ip("-n", net.cable.here, "addr", "add", "fe80::1/64", "dev", "va")
     before = net.json("netboot", "start", "dut")
     os.kill(net.keepers()[0], signal.SIGKILL)
     why = until("the end in the status", lambda: net.json("netboot", "status", "dut")["why"])
     assert "ended unexpectedly" in why and net.events("failed")
     until("the end of its dnsmasq", lambda: not net.servers(), seconds=5)
-    assert "10.77.0.1/24" in net.cable.addresses()  # nobody could put it back
+    assert net.cable.addresses() == ["fe80::1/64"]  # as it was
     assert net.json("netboot", "start", "dut")["pid"] != before["pid"]
     assert net.cable.ask({})[0]["next"] == "10.77.0.1"
     net("netboot", "stop", "dut")
+    net("netif", "mode", "off", "dut")
     assert net.cable.addresses() == []
+
+
+def test_off_clears_away_what_a_keeper_and_a_daemon_that_were_killed_left(tmp_path: Path) -> None:
+    with a_net_bench(tmp_path) as net:
+        net("netboot", "start", "dut")
+        assert {"10.77.0.1/24", "fd6c:6162:640a:4d00::1/64"} <= set(net.cable.addresses())
+        daemon, keeper = net.daemon_pid(), net.keepers()[0]
+        assert daemon is not None
+        for pid in (daemon, keeper):
+            os.kill(pid, signal.SIGSTOP)
+        for pid in (keeper, daemon):
+            os.kill(pid, signal.SIGKILL)
+        net("netif", "mode", "off", "dut")
+        assert net.cable.addresses() == []
 
 
 def test_what_breaks_is_mended(net: NetBench) -> None:
@@ -324,9 +377,12 @@ def test_what_breaks_is_mended(net: NetBench) -> None:
     # An adapter that is unplugged, when it is back.
     net.cable.unplug()
     until("the loss in the timeline", lambda: net.events("lost"))
+    assert "netboot\twaiting: interface va is gone" in net.out("netboot", "status", "dut")
+    assert net.json("netboot", "status", "dut")["interface_gone"]
     net.cable.plug()
     until("the address", lambda: "10.77.0.1/24" in net.cable.addresses())
     until("the new dnsmasq", lambda: net.events("mended"))
+    assert "netboot\trunning\n" in net.out("netboot", "status", "dut")
     assert net.cable.lease().startswith("10.77.0.1")
     net("netboot", "stop", "dut")
     assert net.cable.addresses() == []
