@@ -20,6 +20,7 @@ from labd.channels.port import Port, Settings, Terminal, change_settings, open_p
 from labd.channels.portmodel import NETWORK
 from labd.channels.typed import Typed
 from labd.errors import LabdError, Unreachable
+from labd.lab.redact import redact
 from labd.platform import current
 
 RETRY_FIRST_S = 0.02
@@ -163,9 +164,10 @@ class Line:
         self.settings = settings
         self._identity = None if not same_device else self._identity
         self._terminal = None if not same_device else self._terminal
-        self._ended(f"the lab now says {config['device']}")
+        shown = redact(str(config["device"]))
+        self._ended(f"the lab now says {shown}")
         self._poke.set()
-        return f"{self.name}: reopening as {config['device']}"
+        return f"{self.name}: reopening as {shown}"
 
     def status(self) -> dict[str, Any]:
         """Plain data; may be called from any thread."""
@@ -173,7 +175,7 @@ class Line:
         journal = self.journal
         return {
             "name": self.name,
-            "device": str(self.config["device"]),
+            "device": redact(str(self.config["device"])),
             "node": port.node if port else None,
             "kind": self.kind if port is None else port.kind,
             "baud": self.settings.baud,
@@ -404,7 +406,7 @@ class Line:
 
     def _facts(self, port: Port) -> dict[str, Any]:
         return {
-            "device": str(self.config["device"]),
+            "device": redact(str(self.config["device"])),
             "node": port.node,
             "port_kind": port.kind,
             "settings": port.settings.plain(),

@@ -103,11 +103,14 @@ def remove(call: Call, args: Args) -> dict[str, Any]:
 
 def list_interfaces(call: Call, args: Args) -> dict[str, Any]:
     """The serial interfaces of one target, or of all, as configured, defaults filled in."""
+    from labd.lab.redact import redact
+
     lab = call.lab()
     if args.target is not None:
         lab.target(args.target)
     names = list(lab.targets) if args.target is None else [args.target]
-    found = [{"target": name, **entry} for name in names for entry in lab.serial(name)]
+    found = [{"target": name, **entry, "device": redact(entry["device"])} for name in names
+             for entry in lab.serial(name)]  # fmt: skip
     if not found:
         whose = f"target {args.target!r}" if args.target else "any target"
         call.note(f"no serial interface on {whose} in {lab.path}; "

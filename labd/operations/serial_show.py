@@ -26,6 +26,7 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
     from labd import claims
     from labd.journal_read import Reader
     from labd.lab.hosts import is_here
+    from labd.lab.redact import redact
 
     lab = call.lab()
     targets = [lab.resolve_target(args.target, call)] if args.target or len(lab.targets) == 1 else list(lab.targets)
@@ -47,7 +48,7 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
             claim = claims.read(call.env, lab.path, target)
             end = Reader(call.journal_dir(target, line["name"])).end_offset
             capture = _losing(completeness(call, target, line["name"]), row)
-            rows.append({**row, "capture": capture, "end": end, "claim": claim})
+            rows.append({**row, "device": redact(row["device"]), "capture": capture, "end": end, "claim": claim})
     if not rows:
         call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
     elif any(row["state"] == ALONE for row in rows):

@@ -462,3 +462,11 @@ def test_a_board_that_there_is_not_is_told_where_it_is_named(pico: Bench, device
 
 def test_a_board_that_there_is_is_named_without_a_word(pico: Bench) -> None:
     assert "board" not in pico("labd serial add aux -t pico -d loopback:uboot").err
+
+
+def test_what_is_secret_in_the_address_of_a_port_is_shown_nowhere(bench: Bench) -> None:
+    bench.lab.write_text("[targets.pico]\n")
+    bench("labd serial add aux -t pico -d 'socket://me:hunter2@127.0.0.1:1?token=SEKRET'")
+    for verb in ("serial list", "serial list --json", "serial show pico", "serial show pico --json"):
+        out = bench(f"labd {verb}").out
+        assert "socket://me:***@127.0.0.1:1?token=***" in out and "SEKRET" not in out

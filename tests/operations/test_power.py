@@ -152,6 +152,14 @@ def test_one_hook_at_a_time_runs_for_a_target_and_long_ones_are_told(bench: Benc
     assert (bench.labd.root / "order").read_text() == "begin\nend\n" * 2
 
 
+def test_a_hook_that_does_not_end_when_asked_to_says_how_long_it_was_given(bench: Bench) -> None:
+    bench.script("deaf", "#!/bin/sh\ntrap '' TERM\nsleep 600\n")
+    bench.lab(cycle_cmd="./deaf", timeout_s="0.5")
+    bench.labd.lab.write_text(bench.labd.lab.read_text().replace('"0.5"', "0.5"))
+    said = bench.labd("power-cycle", "pico", check=5).stderr
+    assert b"within 0.5 s; its process group was asked to end, and killed 5 s later" in said
+
+
 def test_stopping_the_daemon_waits_for_a_hook_and_says_which_or_ends_it_by_force(bench: Bench) -> None:
     bench.script("slow", '#!/bin/sh\necho $$ > "$LABD_FOLDER/begun"\nsleep $(cat "$LABD_FOLDER/seconds")\n')
     bench.lab(cycle_cmd="./slow", on_cmd="true")
