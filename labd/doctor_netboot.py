@@ -12,8 +12,10 @@ from typing import Any
 
 from labd import doctor_sudo
 from labd.doctor import Bench, Row, install, row
-from labd.errors import nearest
-from labd.netboot.plan import HOST_IP, HTTP_PORT
+from labd.errors import Busy, LabdError, NotFound, Refused, Usage
+from labd.netboot.plan import HOST_IP, HTTP_PORT, address_of
+from labd.netboot.tree import check_names, leading_out, mend_link
+from labd.platform import net
 from labd.platform.net import find_program
 
 #: System → (program, its package, its name with brew, what it does) of what serving needs.
@@ -24,6 +26,12 @@ PROGRAMS = {
     ),
     "macos": (("dnsmasq", "dnsmasq", "dnsmasq", "serves DHCP and TFTP"),),
 }
+
+#: What the guard before an interface raises → the status of the interface.
+GUARDED: dict[type[LabdError], str] = {NotFound: "missing", Refused: "denied", Usage: "denied", Busy: "busy"}
+
+#: How much of the command line of a program that is in the way is shown.
+COMMAND_CHARS = 80
 
 #: (protocol, port, what it is for) of what is always served.
 PORTS = (("udp", 67, "DHCP"), ("udp", 69, "TFTP"))
@@ -36,30 +44,25 @@ def check(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]
         fix = f"labd netboot set -t {target} --interface IF  # labd discover lists them"
         yield row(target, "netboot", "incomplete", "no interface is set", fix=fix)
     else:
-        yield _interface(bench, target, name)
-        yield from _meddlers(bench, target, name, config.get("host_ip", HOST_IP))
+        found = _interface(bench, target, name, config)
+        yield found
+        if found["status"] in ("ok", "warning"):
+            yield from _meddlers(bench, target, name, config.get("host_ip", HOST_IP))
     yield _files(bench, target, config)
     yield from _engine(bench, target, config)
 
 
-def _interface(bench: Bench, target: str, name: str) -> Row:
-    known = bench.machine.facts.all_interfaces()
-    if name not in known:
-        near = nearest(name, known) or [nic["name"] for nic in bench.machine.network() if not nic["default_route"]]
-        fix = f"labd netboot set -t {target} --interface {quote(near[0])}" if near else "labd discover"
-        detail = f"no network interface {name!r}; there is {', '.join(known) or 'none'}"
-        return row(target, "netboot", "missing", detail, device=name, fix=fix)
-    nic = next((nic for nic in bench.machine.facts.network_interfaces() if nic["name"] == name), None)
-    if nic and nic["default_route"]:
-        return row(
-            target,
-            "netboot",
-            "denied",
-            "it carries this machine's default route: labd refuses to serve there, as DHCP would answer your LAN",
-            device=name,
-            fix=f"labd netboot set -t {target} --interface OTHER  # labd discover lists them",
-        )
-    if nic and nic["carrier"] is False:
+def _interface(bench: Bench, target: str, name: str, config: Mapping[str, Any]) -> Row:
+    """What the guard of `labd netboot start` says of the interface and our address on it."""
+    from labd.netboot.link import Links, tool_run
+
+    links = Links(bench.machine.net or net.current(tool_run))
+    try:
+        link = links.guard(name, target, address_of(target, config), gains=True)
+    except LabdError as error:
+        detail = error.message.removeprefix(f"{target}: ").replace("; nothing was done", "")
+        return row(target, "netboot", GUARDED.get(type(error), "warning"), detail, device=name, fix=error.hint)
+    if not link.carrier:
         return row(
             target,
             "netboot",
@@ -108,10 +111,18 @@ def _files(bench: Bench, target: str, config: Mapping[str, Any]) -> Row:
     def told(status: str, detail: str, fix: str | None = None) -> Row:
         return row(target, "netboot", status, detail, interface="tftp_root", device=path, fix=fix)
 
+    try:
+        check_names(target, path, boot_file or "")
+    except Usage as error:
+        return told("denied", error.message.removeprefix(f"{target}.netboot: "), error.hint)
     if not os.path.isdir(path):
         return told("missing", f"tftp_root {path} is not a directory", f"mkdir -p {quote(path)}")
     if not os.access(path, os.R_OK | os.X_OK):
         return told("denied", f"tftp_root {path} may not be read", f"chmod u+rx {quote(path)}")
+    link = leading_out(path)
+    if link is not None:
+        return told("denied", f"{link} leads out of tftp_root: labd refuses to serve what TFTP would then give to any "
+                    "board", mend_link(link))  # fmt: skip
     if not boot_file:
         empty = not os.listdir(path)
         return told("warning", f"tftp_root {path} is empty", f"cp FILES {quote(path)}/") if empty else told(
@@ -167,11 +178,12 @@ def _rights(bench: Bench, target: str) -> Iterator[Row]:
 def _port(bench: Bench, target: str, host_ip: str, protocol: str, port: int, what: str) -> Iterator[Row]:
     listeners = bench.machine.facts.listeners(protocol, port)
     for found in listeners or ():
-        pid, command = found["pid"], found["command"] or ""
+        pid, command = found["pid"], " ".join((found["command"] or "").split())
         ours = pid is not None and bench.machine.facts.descends(pid, os.getpid())
         if ours or found["address"] not in ("0.0.0.0", "::", host_ip):
             continue
-        who = f"{command} (pid {pid})" if pid else "a program of another user"
+        shown = command if len(command) <= COMMAND_CHARS else command[: COMMAND_CHARS - 1] + "…"
+        who = f"{shown} (pid {pid})" if pid else "a program of another user"
         shared = "dnsmasq" in command and protocol == "udp"
         look = f"ps -fp {pid}  # and stop it" if pid else f"sudo lsof -nP -i{protocol.upper()}:{port}"
         yield row(

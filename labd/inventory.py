@@ -8,9 +8,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labd.platform.inventory import Account, Query, no_query, this_account
+
+if TYPE_CHECKING:
+    from labd.platform.net import Net
 
 #: Where a running adb server answers, and how long it may take, in seconds.
 ADB_ADDRESS = ("127.0.0.1", 5037)
@@ -46,12 +49,14 @@ class Machine:
     """Everything that may be asked of a machine, behind one object, so that a test can give a made-up one.
 
     `facts` is a LinuxInventory or a MacInventory; `ports` is `labd.platform.current()` or what stands in for it;
-    `query` puts a short, harmless question to a program; `account` is who we run as.
+    `query` puts a short, harmless question to a program; `account` is who we run as;
+    `net` are the interfaces as netboot sees them, None: those that this process sees.
     """
 
     def __init__(self, facts: Any, ports: Any, adb: tuple[str, int] = ADB_ADDRESS, *, query: Query = no_query,
-                 account: Account | None = None) -> None:  # fmt: skip
+                 account: Account | None = None, net: "Net | None" = None) -> None:  # fmt: skip
         self.facts = facts
+        self.net = net
         self.ports = ports
         self.adb = adb
         self.query = query

@@ -23,15 +23,22 @@ def leading_out(root: str) -> str | None:
     """The first symbolic link below `root` that leads out of it; None: none, as far as was looked."""
     real = os.path.realpath(root)
     deadline, seen = time.monotonic() + SECONDS, 0
-    for folder, folders, files in os.walk(real):
+    for folder, folders, files in os.walk(real) if real != "/" else ():
         for name in (*folders, *files):
             seen += 1
+            if seen > ENTRIES or time.monotonic() > deadline:
+                return None
             path = os.path.join(folder, name)
-            if os.path.islink(path) and not inside(os.path.realpath(path), real):
+            if os.path.islink(path) and _leaves(path, real):
                 return os.path.join(root, os.path.relpath(path, real))
-        if seen > ENTRIES or time.monotonic() > deadline:
-            return None
     return None
+
+
+def _leaves(link: str, root: str) -> bool:
+    try:
+        return not inside(os.path.realpath(link), root)
+    except OSError:
+        return False  # one that may not be followed, which dnsmasq, being the same user, may not either
 
 
 def inside(path: str, root: str) -> bool:
@@ -52,9 +59,8 @@ def sealed(root: str) -> None:
 
 def mend_link(link: str) -> str:
     """The command that puts a copy in the place of a link that leads out; that takes it away where it leads to none."""
-    there = os.path.isfile(link)
-    words = ["cp", "--remove-destination", os.path.realpath(link), link] if there else ["rm", link]
-    return shlex.join(words)
+    take = shlex.join(["rm", link])
+    return f"{take} && {shlex.join(['cp', os.path.realpath(link), link])}" if os.path.isfile(link) else take
 
 
 def check_names(target: str, root: str, boot_file: str, words: str = "") -> None:

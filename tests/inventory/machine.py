@@ -9,6 +9,7 @@ from typing import Any
 from labd.inventory import Machine
 from labd.platform.inventory import Account
 from labd.platform.inventory_linux import LinuxInventory
+from labd.platform.net import Link
 
 
 class Ports:
@@ -29,18 +30,37 @@ class Ports:
         return path in self.ptys
 
 
+class Links:
+    """What `labd.platform.net` would tell of the interfaces."""
+
+    def __init__(self) -> None:
+        self.listed: dict[str, Link] = {}
+        self.default: set[str] = set()
+
+    def plug(self, name: str, carrier: bool) -> None:
+        """An interface without addresses."""
+        self.listed[name] = Link(name, len(self.listed) + 1, "00:e0:4c:68:00:01", True, carrier, (), ())
+
+    def links(self) -> dict[str, Link]:
+        return self.listed
+
+    def default_interfaces(self) -> set[str]:
+        return self.default
+
+
 class FakeMachine:
     """`machine` is what the code under test gets; the methods plug things in."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.ports = Ports()
+        self.net = Links()
         self.said: dict[str, tuple[int | None, bytes]] = {}
         """What programs answer: their words → exit code and output; whatever is not here is not installed."""
         self.asked: list[str] = []
         ann = Account("ann", root=False, listed={"ann"}, active={"ann"}, known={"ann", "dialout", "video", "plugdev"})
         self.machine = Machine(LinuxInventory(str(root), self.query), self.ports, adb=("127.0.0.1", 1),
-                               query=self.query, account=ann)  # fmt: skip
+                               query=self.query, account=ann, net=self.net)  # type: ignore[arg-type]  # fmt: skip
 
     def query(self, argv: list[str], seconds: float) -> tuple[int | None, bytes]:
         self.asked.append(" ".join(argv))
@@ -87,7 +107,9 @@ class FakeMachine:
         self.file(f"sys/class/net/{name}/address", "00:e0:4c:68:00:01")
         self.file(f"sys/class/net/{name}/carrier", carrier)
         os.symlink(self.root / "sys" / where, self.root / "sys/class/net" / name / "device")
+        self.net.plug(name, carrier == "1")
         if default:
+            self.net.default.add(name)
             self.file(
                 "proc/net/route", f"Iface\tDestination\n{name}\t00000000\t0102A8C0\t3\t0\t0\t0\t00000000\t0\t0\t0\n"
             )

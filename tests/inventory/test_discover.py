@@ -99,7 +99,8 @@ def test_macos_is_read_from_what_its_programs_say(fake: FakeMachine) -> None:
 
 
 def test_macos_without_its_programs_has_fewer_answers_and_no_error(fake: FakeMachine) -> None:
-    machine = Machine(MacInventory(interfaces=["en0", "lo0"]), fake.ports, adb=("127.0.0.1", 1))
+    fake.net.plug("en0", carrier=True)
+    machine = Machine(MacInventory(interfaces=["en0", "lo0"]), fake.ports, adb=("127.0.0.1", 1), net=fake.net)  # type: ignore[arg-type]
     found = inventory.discover(machine, {})
     assert found["ethernet"][0]["active"] is None and any("did not tell its cameras" in note for note in found["notes"])
     discover_text(found, 80)

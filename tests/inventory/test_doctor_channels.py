@@ -40,6 +40,10 @@ def test_netboot_checks_the_interface_the_folder_and_the_boot_file(
     assert netboot("eth0") == ["denied", "ok"]
     assert netboot("enx2") == ["warning", "ok"]
     assert netboot("enx1", 'boot_file = "kernel.img"') == ["ok", "missing"]
+    assert netboot("enx1", 'boot_file = "../secret"') == ["ok", "denied"]
+    assert netboot("enx1", 'host_ip = "127.0.0.1"') == ["denied", "ok"]
+    (tmp_path / "tftp/link").symlink_to("/etc/passwd")
+    assert netboot("enx1") == ["ok", "denied"]
     fake.may_serve()
     assert statuses(examine("[targets.pico.netboot]\n"))[:2] == ["incomplete", "incomplete"]
 
@@ -89,6 +93,10 @@ def test_a_port_of_network_boot_that_another_program_has_is_busy(
     assert dhcp["status"] == "busy" and "/usr/sbin/dhcpd -f (pid 4711)" in dhcp["detail"]
     assert tftp["status"] == "busy" and "another user" in tftp["detail"]
     assert statuses(examine(netboot(tmp_path)), "HTTP") == ["busy"], "port 80, where the lab names none"
+    fake.listens("tcp", 80, 4713, "python3 -c import socket\ns = socket.socket()\n" + "x = 1\n" * 50)
+    (http,) = [row for row in examine(netboot(tmp_path)) if row["interface"] == "HTTP"]
+    assert "taken by python3 -c import socket s = socket.socket() x = 1" in http["detail"]
+    assert "… (pid 4713)" in http["detail"] and "\n" not in http["detail"] and len(http["detail"]) < 150
     fake.listens("udp", 67, 4711, "/usr/sbin/dnsmasq --interface=virbr0")
     assert statuses(examine(netboot(tmp_path)), "DHCP") == ["warning"], "it may keep to another interface"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -87,6 +89,12 @@ def untouched(net: NetBench) -> Iterator[NetBench]:
     assert "UP" in ip("-n", net.cable.here, "link", "show", "va").split("mtu")[0]
 
 
+def interface_row(net: NetBench) -> dict[str, Any]:
+    """What the doctor says of va, which has no hardware behind it."""
+    rows: list[dict[str, Any]] = json.loads(net("doctor", "dut", "--json", check=None).stdout)["rows"]
+    return next(row for row in rows if row["channel"] == "netboot" and row["device"] == "va")
+
+
 def test_the_interface_of_the_default_route_is_refused_by_every_mode(untouched: NetBench) -> None:
     here = untouched.cable.here
     ip("-n", here, "addr", "add", "10.77.0.1/24", "dev", "va")
@@ -97,6 +105,7 @@ def test_the_interface_of_the_default_route_is_refused_by_every_mode(untouched: 
             assert "va carries this machine's default route" in error["message"], words
             assert "nothing was done" in error["message"] and "--interface OTHER" in error["hint"], words
             assert untouched.cable.addresses() == ["10.77.0.1/24"], words
+        assert interface_row(untouched)["status"] == "denied"
     finally:
         ip("-n", here, "route", "flush", "table", "77")
 
@@ -110,6 +119,8 @@ def test_a_link_that_is_in_use_is_refused_by_every_mode(untouched: NetBench) -> 
             assert "va is in use for another network (192.0.2.5/24)" in error["message"], words
             assert "--host-ip 192.0.2.5" in error["hint"], words
             assert untouched.cable.addresses() == ["192.0.2.5/24"], words
+        row = interface_row(untouched)
+        assert row["status"] == "busy" and "in use for another network (192.0.2.5/24)" in row["detail"]
     finally:
         ip("-n", here, "addr", "del", "192.0.2.5/24", "dev", "va")
 
