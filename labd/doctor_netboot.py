@@ -119,7 +119,7 @@ def _files(bench: Bench, target: str, config: Mapping[str, Any]) -> Row:
         return told("missing", f"tftp_root {path} is not a directory", f"mkdir -p {quote(path)}")
     if not os.access(path, os.R_OK | os.X_OK):
         return told("denied", f"tftp_root {path} may not be read", f"chmod u+rx {quote(path)}")
-    link = leading_out(path)
+    link, _ = leading_out(path)
     if link is not None:
         return told("denied", f"{link} leads out of tftp_root: labd refuses to serve what TFTP would then give to any "
                     "board", mend_link(link))  # fmt: skip

@@ -120,7 +120,7 @@ def plan(target: str, channel: Mapping[str, Any], env: Mapping[str, str], folder
         tftp_root=root,
         http_port=channel.get("http_port", HTTP_PORT),
         content_type=channel.get("content_type", ""),
-        boots=boots(channel.get("boot_file", ""), root),
+        boots=boots(_relative(channel.get("boot_file", ""), root), root),
     )
 
 
@@ -153,6 +153,11 @@ def lacking(boot_file: str, root: str) -> str | None:
     if not boot_file and not boots("", root):
         return f"no boot_file is set and {root} has none of the usual ones: a board must know what to ask for"
     return None
+
+
+def _relative(boot_file: str, root: str) -> str:
+    """A file as boards ask for it, by TFTP and by HTTP."""
+    return os.path.relpath(boot_file, root) if os.path.isabs(boot_file) else boot_file
 
 
 def _root(target: str, channel: Mapping[str, Any], env: Mapping[str, str], folder: str, words: str) -> str:

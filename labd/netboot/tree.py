@@ -19,19 +19,19 @@ ENTRIES, SECONDS = 20_000, 1.0
 PARTING = ","
 
 
-def leading_out(root: str) -> str | None:
-    """The first symbolic link below `root` that leads out of it; None: none, as far as was looked."""
+def leading_out(root: str) -> tuple[str | None, bool]:
+    """(the first symbolic link below `root` that leads out of it, whether the whole of it was looked through)."""
     real = os.path.realpath(root)
     deadline, seen = time.monotonic() + SECONDS, 0
     for folder, folders, files in os.walk(real) if real != "/" else ():
         for name in (*folders, *files):
             seen += 1
             if seen > ENTRIES or time.monotonic() > deadline:
-                return None
+                return None, False
             path = os.path.join(folder, name)
             if os.path.islink(path) and _leaves(path, real):
-                return os.path.join(root, os.path.relpath(path, real))
-    return None
+                return os.path.join(root, os.path.relpath(path, real)), False
+    return None, True
 
 
 def _leaves(link: str, root: str) -> bool:
@@ -46,15 +46,16 @@ def inside(path: str, root: str) -> bool:
     return path.startswith(root.rstrip("/") + "/") or path == root
 
 
-def sealed(root: str) -> None:
-    """Raises Refused when a link leads out of `root`."""
-    link = leading_out(root)
+def sealed(root: str) -> str | None:
+    """Raises Refused when a link leads out of `root`; what to tell when not all of it could be looked through."""
+    link, whole = leading_out(root)
     if link is not None:
         raise Refused(
             f"{link} is a link that leads out of tftp_root, to {os.path.realpath(link)}, and TFTP would give that to "
             "any board; nothing is served",
             hint=mend_link(link),
         )
+    return None if whole else f"{root} holds too much to look through: a link in it may lead out, and TFTP follows it"
 
 
 def mend_link(link: str) -> str:

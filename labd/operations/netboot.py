@@ -57,12 +57,12 @@ def serve(call: Call, target: str, channel: dict[str, Any]) -> dict[str, Any]:
     from labd.netboot.tree import sealed
 
     wanted = plan(target, channel, call.env, call.lab().directory, call.lab_words())
-    sealed(wanted.tftp_root)
+    unseen = sealed(wanted.tftp_root)
     links = links_of(call)
     facts, done = call.bench.netboots.start(call.lab_path, target, wanted, links, who_of(call), call.env)
     lacks = lacking(channel.get("boot_file", ""), wanted.tftp_root)
-    if lacks:
-        call.note(lacks)
+    for told in filter(None, (unseen, lacks)):
+        call.note(told)
     if not links.find(wanted.interface, target).carrier:
         call.note(f"{wanted.interface} has no carrier: the board is off, or the cable is out")
     return {"done": done, **facts}
