@@ -271,7 +271,7 @@ def test_a_link_that_leads_out_is_not_served(net: NetBench) -> None:
     try:
         error = net.fails(3, "netboot", "start", "dut")
         assert f"{link} is a link that leads out of tftp_root, to /etc/passwd" in error["message"]
-        assert error["hint"] == f"rm {link} && cp /etc/passwd {link}"
+        assert error["hint"].startswith(f"rm {link}  # and put a copy")
         assert net.servers() == [] and net.cable.addresses() == []
         link.unlink()
         net("netboot", "start", "dut")
