@@ -56,6 +56,10 @@ def check_power(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterato
             device=name,
             fix=f"labd serial set {name} -t {target} --sense cts  # or --power-button true",
         )
+    elif name:
+        does = "senses the power" if lines[name].get("power_sense_signal") else "presses the power button"
+        said = f"serial interface {name} {does}"
+        yield row(target, "power", "ok", said, interface="serial_interface", device=name)
 
 
 def check_hid(bench: Bench, target: str, config: Mapping[str, Any]) -> Iterator[Row]:

@@ -82,7 +82,8 @@ def list_text(data: dict[str, Any], call: Call) -> str:
         words = f"{kept['command']} serve  lab {kept['lab']}"
         rows.append((kept["channel"], kept["target"], f"pid {kept['pid']}  {words}"))
     for served in data["netboots"]:
-        words = f"pid {served['pid']}  serves {served['interface']}  lab {served['lab']}"
+        gone = " (gone)" if served.get("interface_gone") else ""
+        words = f"pid {served['pid']}  serves {served['interface']}{gone}  lab {served['lab']}"
         rows.append(("netboot", served["target"], words))
     for board in data["boards"]:
         rows.append(("board", board["name"], f"pid {board['pid']}  {board['device']}  restarts {board['restarts']}"))
