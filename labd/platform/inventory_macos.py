@@ -11,6 +11,7 @@ import socket
 from typing import Any
 
 from labd.platform.inventory import Query, no_query
+from labd.platform.processes import lives
 
 
 class MacInventory:
@@ -183,13 +184,7 @@ class MacInventory:
 
     def alive(self, pid: int) -> bool:
         """Whether a process with this number runs."""
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except OSError:
-            pass
-        return True
+        return lives(pid)
 
     def ends_at_logout(self, user: str, runtime: str) -> bool:
         """No directory is taken away at log-out."""

@@ -2,10 +2,10 @@
 
 import hashlib
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 from xml.etree import ElementTree as xml
+
+from tests.helpers.fake_device import FakeDevice
 
 SOAP = "{http://www.w3.org/2003/05/soap-envelope}"
 ADDRESSING = "{http://schemas.xmlsoap.org/ws/2004/08/addressing}"
@@ -14,7 +14,7 @@ CIM = "http://schemas.dmtf.org/wbem/wscim/1/cim-schema/2/"
 REALM = "Digest:4C1D0000000000000000000000000000"
 
 
-class FakeAmt:
+class FakeAmt(FakeDevice):
     """`power` is the CIM power state. `returns`: what a request returns. `lag`: how many questions a change takes to
     show. `refuse_on`: how many requests to switch on fail. `uses`: how often one nonce may be used."""
 
@@ -31,25 +31,7 @@ class FakeAmt:
         self.body: bytes | None = None
         self._counts: set[str] = set()
         self._next: list[int] = []
-        amt = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                amt.answer(self)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
-        self.address = f"127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        self.serve()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         sent = request.rfile.read(int(request.headers["Content-Length"]))

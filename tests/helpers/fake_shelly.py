@@ -5,12 +5,14 @@ import json
 import re
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.helpers.fake_device import FakeDevice
 
-class FakeShelly:
+
+class FakeShelly(FakeDevice):
     """`output` is each switch's state. `stuck`: takes commands and does nothing. `refuse_on`: how many calls that
     would switch on are dropped without an answer. `timers`: whether `toggle_after` works."""
 
@@ -26,25 +28,7 @@ class FakeShelly:
         self.changes: list[tuple[float, int, bool]] = []
         self._flip: dict[int, float] = {}
         self._lock = threading.Lock()
-        plug = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                plug.answer(self)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
-        self.address = f"127.0.0.1:{self._server.server_port}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        self.serve()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(request.path)
