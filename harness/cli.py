@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import compare_command, model_command, program_options, subject, transcript_command
+from harness import compare_command, ledger_command, model_command, program_options, subject, transcript_command
 from harness.report import FORMATS
 from labd.errors import LabdError, Usage, nearest
 
@@ -63,6 +63,7 @@ EXAMPLES = {
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
     "model": model_command.EXAMPLES,
+    "ledger": ledger_command.EXAMPLES,
 }
 
 
@@ -107,6 +108,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("report", "the report of a run"),
         ("compare", compare_command.HELP),
         ("model", model_command.HELP),
+        ("ledger", ledger_command.HELP),
     ):
         made[name] = commands.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", parents=[shared],
@@ -115,6 +117,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         )  # fmt: skip
     _options(made)
     model_command.options(made["model"])
+    ledger_command.options(made["ledger"])
     return top, made
 
 
@@ -215,7 +218,8 @@ def main(words: Sequence[str] | None = None) -> int:
         from harness import commands, judge_commands
 
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
-                  "transcript": transcript_command, "compare": compare_command}  # fmt: skip
+                  "transcript": transcript_command, "compare": compare_command,
+                  "ledger": ledger_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

@@ -1,0 +1,182 @@
+"""The ledger as a page: docs/agent-friendly-cli.md from the entries, their measurements and what experiments found.
+
+Pure: the same entries give the same bytes. Says what is not known as plainly as what is.
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness.experiment_page import about_found
+from harness.ledger import Entry, Evidence
+
+#: The most lines of one stream that the page shows; what is left out is counted.
+SHOWN = 12
+
+#: Columns to which prose is wrapped.
+WIDTH = 118
+
+_STANDS = {"holds": "does it", "violates": "breaks it"}
+
+HEAD = """\
+# What makes a command line fit for agents
+
+Ten properties that a command-line program should have if programs that think are to drive it, each with what was
+measured about it. The question behind them: when an agent fails at a command line that works, what did the command line
+leave unsaid?
+
+This page is made from data (`labd-eval ledger --write`); every command below was run, and every output is what came
+back (`labd-eval ledger --measure` runs them again). Nothing in a console box was typed in by hand.
+
+## How to read it
+
+Each entry has a **property**, the **violation** that shows where it is missing (by the classes of failures listed
+below), a **status**, what happens **before** the change, the **change** and whether it is made in the tool or in the
+instructions that agents are given, what happens **after** it, and a **verdict**.
+
+Evidence has two tiers, and they are not worth the same:
+
+- **Tier 1: the program knew, and did not say.** Asking the program alone shows it: one command comes back empty, the
+  next proves that there was something. It makes a property a candidate and never confirms it. No agent is involved, so
+  that nothing is known yet of what agents would do.
+- **Tier 2: it was said, and agents did better, or did not.** The same questions under the same conditions are played
+  with the change and without (`labd-eval experiment run NAME`), and the two are compared in pairs. Only this confirms a
+  property, or refutes it; a refuted one stays on this page like a confirmed one. A *scripted* model, which plays a
+  fixed part, shows that the experiment works from end to end. It says nothing about what a model would do, and its
+  result never counts.
+
+| class | what went wrong |
+|---|---|
+| A | an error, and no guidance out of it |
+| B | an error or an empty answer *with* guidance: nearly free, as the next call can be right |
+| C | silently wrong: it looks like an answer. Seven kinds: vocabulary (no such value), \
+wrong column (it is in another field), wrong type (it is under another command), \
+dropped input, truncated, wrong entity, unknown (empty, and nobody found out why) |
+| D | degenerate: it takes, or prints, far too much |
+| E | the environment failed: counted for nobody |
+| F | the agent's own: it was told, and went on the same way |
+
+The programs: **git**, which nobody here wrote; **labd**, the lab bench of this repository; **atlas**, a small program
+that answers questions of geography and into which one defect at a time can be planted. What a planted defect shows is
+what such a defect looks like, not how common it is.
+"""
+
+
+def render(entries: Sequence[Entry]) -> str:
+    """The page, with a final newline."""
+    parts = [HEAD, _standing(entries), _table(entries), *(entry_text(entry) for entry in entries)]
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _standing(entries: Sequence[Entry]) -> str:
+    """Where the whole stands, in words; nobody writes these numbers."""
+    counts = {name: sum(entry.standing == name for entry in entries) for name in ("confirmed", "refuted", "hypothesis")}
+    real = [entry for entry in entries if entry.tier == 2]
+    scripted = [entry for entry in entries if entry.found is not None and entry.found["scripted"]]
+    levers = [entry.change.lever for entry in entries]
+    lines = [
+        f"{counts['confirmed']} confirmed, {counts['refuted']} refuted, {counts['hypothesis']} still hypotheses.",
+        f"{len(real)} of {len(entries)} were tried with a real model." if real else
+        "No entry has been tried with a real model, so that none of them is an answer yet: each is a candidate, and "
+        "the next thing to do about it is its experiment.",
+    ]  # fmt: skip
+    if scripted:
+        numbers = ", ".join(str(entry.number) for entry in scripted)
+        lines.append(f"A scripted model has played the experiment of {numbers} from end to end, to show that it works.")
+    lines.append(
+        f"The change that is proposed is in the tool {levers.count('tool')} times, in the instructions "
+        f"{levers.count('instructions')} times; which of them pays is itself a question for Tier 2."
+    )
+    return f"## Where it stands\n\n{_wrapped(' '.join(lines))}\n"
+
+
+def _table(entries: Sequence[Entry]) -> str:
+    names = list(dict.fromkeys(one.subject for entry in entries for one in entry.evidence))
+    lines = [
+        f"| | property | shows as | {' | '.join(names)} | tier | status |",
+        f"|---|---|---|{'---|' * len(names)}---|---|",
+    ]
+    for entry in entries:
+        cells = [_cell(entry, name) for name in names]
+        link = f"[{entry.title}](#{_anchor(entry)})"
+        lines.append(f"| {entry.number} | {link} | {', '.join(entry.classes)} | {' | '.join(cells)} | {entry.tier} | "
+                     f"{entry.standing} |")  # fmt: skip
+    lines += ["", _wrapped("A program *does it*, *breaks it*, or *both*: in one command the one, in the next the "
+                           "other. *planted*: only with a defect that was put there to be seen.")]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _cell(entry: Entry, name: str) -> str:
+    stands = {one.stands for one in entry.evidence if one.subject == name and not one.planted}
+    if len(stands) == 2:
+        return "both"
+    if stands:
+        return _STANDS[next(iter(stands))]
+    return "planted" if any(one.subject == name for one in entry.evidence) else "–"
+
+
+def _anchor(entry: Entry) -> str:
+    """The anchor that GitHub and its like give the entry's heading."""
+    kept = "".join(letter for letter in f"{entry.number} {entry.title}".lower() if letter.isalnum() or letter in " -")
+    return kept.replace(" ", "-")
+
+
+def entry_text(entry: Entry) -> str:
+    parts = [
+        f"## {entry.number}. {entry.title}",
+        _wrapped(entry.meaning),
+        _wrapped(f"**Violation** ({', '.join(entry.classes)}): {entry.violation}."),
+        _wrapped(f"**Status**: {_status(entry)}"),
+        "### Before",
+        *(text for pair in zip(entry.evidence, entry.measured, strict=True) for text in _evidence(*pair)),
+        "### Change",
+        _wrapped(f"Lever: **{entry.change.lever}**. {entry.change.text}"),
+        _wrapped(f"Why this lever: {entry.change.why}"),
+        "### After",
+        *about_found(entry.found, entry.change),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _status(entry: Entry) -> str:
+    if entry.standing != "hypothesis":
+        return f"{entry.standing} (tier 2)."
+    broken = [one.subject for one in entry.evidence if one.stands == "violates"]
+    told = f"shown by {', '.join(dict.fromkeys(broken))}" if broken else "no program here was seen to break it"
+    return f"hypothesis (tier {entry.tier}; {told})."
+
+
+def _evidence(one: Evidence, measured: dict[str, Any] | None) -> Iterator[str]:
+    who = f"**{one.subject} {_STANDS[one.stands]}"
+    who += f", with a defect planted ({one.planted}).**" if one.planted else ".**"
+    yield _wrapped(f"{who} {one.claim}")
+    if measured is None:
+        yield "(not measured)"
+        return
+    yield "\n".join(["```console", *(line for ran in measured["runs"] for line in shown(ran)), "```"])
+    if one.concludes:
+        yield _wrapped(f"What a reader is led to believe: {one.concludes}")
+
+
+def shown(ran: dict[str, Any]) -> Iterator[str]:
+    """One command with what came back, as lines of a console: what went to stderr is marked."""
+    yield f"$ {ran['run']}"
+    yield from _cut(ran["stdout"])
+    yield from (f"[stderr] {line}".rstrip() for line in _cut(ran["stderr"]))
+    notes = [f"exit {ran['exit']}"] if ran["exit"] != 0 else []
+    if not ran["stdout"] and not ran["stderr"]:
+        notes = ["nothing on stdout, nothing on stderr", f"exit {ran['exit']}"]
+    if ran.get("silent_s"):
+        notes.append(f"{ran['silent_s']} s or more without a byte")
+    if notes:
+        yield f"({', '.join(notes)})"
+
+
+def _cut(text: str) -> list[str]:
+    lines = text.rstrip("\n").split("\n") if text else []
+    more = len(lines) - SHOWN
+    return lines if more <= 0 else [*lines[:SHOWN], f"… ({more} more lines)"]
