@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from graders.contract import CLASSES
 from harness.report import words
 from harness.report.model import SPENT
 
@@ -57,7 +58,17 @@ def _said(report: dict[str, Any]) -> dict[str, Any]:
             "spent": {name: _spent(told["spent"][name], unit) for name, unit in SPENT.items()},
             "cells": {name: words.rate_text(cell) for name, cell in told["by_scenario"].items()},
         })  # fmt: skip
-    return {"columns": columns, "legend": words.LEGEND, "note": words.RATES_NOTE, "measured": words.measured(report)}
+    return {"columns": columns, "legend": words.LEGEND, "note": words.RATES_NOTE, "measured": words.measured(report),
+            "classes": _classes(report)}  # fmt: skip
+
+
+def _classes(report: dict[str, Any]) -> dict[str, Any]:
+    """How the program's calls went, in words, by column; no columns where the run was never classified."""
+    rows = [{"heading": heading, "told": told, "score": words.score_text(told["score"]),
+             "hints": words.hints_text(told["hints_ignored"]),
+             "cells": {name: words.class_text(told, name) for name in CLASSES}}
+            for heading, told in words.class_columns(report)]  # fmt: skip
+    return {"rows": rows, "meaning": CLASSES, "note": words.CLASSES_NOTE}
 
 
 def _spent(told: dict[str, Any], unit: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from graders.contract import CLASSES
 from harness.report import words
 from harness.report.model import SPENT
 
@@ -21,6 +22,7 @@ def render(report: dict[str, Any]) -> str:
         *_repeated(report),
         *_deltas(report),
         *_traps(report),
+        *classes(report),
         *_surprises(report),
         "## Exactly what was measured",
         _table([["part", "version or SHA-256"], *map(list, words.measured(report))]),
@@ -78,6 +80,34 @@ def _traps(report: dict[str, Any]) -> list[str]:
     rows = [["scenario", "trap", "walked into"]]
     rows += [[t["scenario"], t["trap"], f"{t['walked_into']}/{t['of']}"] for t in report["traps"]]
     return ["## Traps", _table(rows)]
+
+
+#: Calls that are listed on the page; the data has all.
+_LISTED = 200
+
+
+def classes(report: dict[str, Any]) -> list[str]:
+    """How the program's calls went, by class, with the calls behind it; nothing where the run was never classified."""
+    told = words.class_columns(report)
+    if not told:
+        return []
+    rows = [["agent", "trials", "calls", "ok", *CLASSES, "score", "hints ignored"]]
+    rows += [[heading, str(one["attempts"]), str(one["calls"]), str(one["counts"]["ok"]),
+              *(words.class_text(one, name) or "0" for name in CLASSES), words.score_text(one["score"]),
+              words.hints_text(one["hints_ignored"])] for heading, one in told]  # fmt: skip
+    cells = [[heading, name, *(str(cell["counts"][one]) for one in ("ok", *CLASSES))]
+             for heading, one in told for name, cell in one["by_scenario"].items()]  # fmt: skip
+    keys = ("trial", "call", "command", "evidence")
+    behind = [[heading, name, call["subtype"] or "", *(str(call[key]) for key in keys)]
+              for heading, one in told for name in CLASSES for call in one["behind"][name]]  # fmt: skip
+    parts = ["## What went wrong", "; ".join(words.class_legend()) + ".", _table(rows), words.CLASSES_NOTE,
+             "### By scenario, calls", _table([["agent", "scenario", "ok", *CLASSES], *cells])]  # fmt: skip
+    if behind:
+        head = ["agent", "class", "kind", "trial", "call", "command", "evidence"]
+        parts += ["### The calls behind it", _table([head, *behind[:_LISTED]])]
+    if len(behind) > _LISTED:
+        parts.append(f"{len(behind) - _LISTED} more are in report.json.")
+    return parts
 
 
 def _surprises(report: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness import paired, passk, run
 from harness.plan import CONDITIONS
+from harness.report import classes
 from harness.report.rows import LIGHT, Row, read_all
 from harness.stats import Overall, Rate, noise, spread
 
@@ -26,12 +27,13 @@ SPENT = {"cost_usd": "USD", "tokens": "tokens", "turns": "turns", "agent_s": "s"
 
 def collect(directory: Path) -> dict[str, Any]:
     """The data of the report of the run in `directory`."""
-    manifest = run.load(directory)
-    return project(manifest, read_all(directory, manifest))
+    manifest, records = run.load(directory), classes.read(directory)
+    return project(manifest, read_all(directory, manifest), records)
 
 
-def project(manifest: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
-    """The data of the report from a manifest and its rows."""
+def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Records | None = None) -> dict[str, Any]:
+    """The data of the report from a manifest, its rows, and the records of its trials, if it was ever classified."""
+    rows = [row | classes.of(records.found.get(row["id"]) if records else None) for row in rows]
     ranks = {name: rank for rank, name in enumerate(CONDITIONS)}
     conditions = sorted(dict.fromkeys(row["condition"] for row in rows), key=lambda name: ranks.get(name, len(ranks)))
     return {
@@ -53,6 +55,7 @@ def project(manifest: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
                       for name, told in manifest["scenarios"].items()},
         "deltas": _deltas(rows, manifest, conditions),
         "traps": _traps(rows, manifest),
+        "classes": classes.project(rows, records) if records else None,
         "trials": rows,
     }  # fmt: skip
 

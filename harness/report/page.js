@@ -160,9 +160,74 @@ function showTraps() {
   $("traps").replaceWith(el("details", null, el("summary", null, `None of ${rows.length} was walked into`), inner));
 }
 
+// -- the classes ------------------------------------------------------------------------------------------------
+
+const NAMES = ["ok", ...Object.keys(said.classes.meaning)];
+
+/** A bar of all calls of a column, each class with its share. */
+function stack(counts, calls) {
+  const parts = NAMES.filter((name) => counts[name]).map((name) => {
+    const part = el("i", { class: `class-${name}`, title: `${name}: ${counts[name]} of ${calls} calls` });
+    part.style.flexGrow = counts[name];
+    return part;
+  });
+  return el("span", { class: "stack", "aria-hidden": "true" }, parts);
+}
+
+function classCell(one, name) {
+  const count = one.told.counts[name];
+  if (!count) return el("td", { class: "quiet" }, "0");
+  const having = one.told.attempts_with[name];
+  const kinds = name === "C" ? Object.entries(one.told.subtypes).map(([kind, n]) => `${n} ${kind}`).join(", ") : "";
+  return el("td", { title: one.cells[name] }, el("button", { type: "button", class: "link", click: () => showBehind(one, name) }, `${count}`),
+    sub(`${having.attempts}/${having.of} trials`), sub(kinds));
+}
+
+/** The calls behind a bar, each with the way to its trial. */
+function showBehind(one, name) {
+  const rows = one.told.behind[name].map((call) => row([
+    el("td", null, el("button", { type: "button", class: "link mono", click: () => openTrial(call.trial) }, call.trial)), `call ${call.call}`,
+    el("td", null, el("span", { class: "cmd" }, visible(call.command)), sub(visible(call.evidence))), el("td", { class: "med" }, call.subtype || ""),
+  ]));
+  $("behind").replaceChildren(el("h3", { tabindex: "-1" }, `${one.heading}, class ${name}: ${one.cells[name]}`),
+    el("div", { class: "wide" }, el("table", null, el("tbody", null, rows))));
+  $("behind").firstChild.focus();
+}
+
+function openTrial(identity) {
+  clear();
+  const at = report.trials.findIndex((trial) => trial.id === identity);
+  lines[at].open = true;
+  fill(lines[at]);
+  lines[at].scrollIntoView();
+  lines[at].firstElementChild.focus({ preventScroll: true });
+}
+
+function showClasses() {
+  const { rows, meaning, note } = said.classes;
+  if (!rows.length) return $("classes-part").remove();
+  table("classes", ["agent", "calls", "ok", ...Object.keys(meaning), "score, untuned", "hints ignored"], rows.map((one) => row([
+    el("th", { scope: "row" }, one.heading), el("td", null, `${one.told.calls}`, stack(one.told.counts, one.told.calls), sub(`${one.told.attempts} trials`)),
+    `${one.told.counts.ok}`, ...Object.keys(meaning).map((name) => classCell(one, name)), one.score, one.hints,
+  ])));
+  $("classes-key").append(...NAMES.map((name) => el("span", { class: `class-${name}` }, meaning[name] ? `${name} ${meaning[name]}` : "ok")));
+  $("classes-note").textContent = note;
+}
+
+/** The classes of a trial's calls that went wrong, as tags. */
+function classTags(trial) {
+  return Object.entries(trial.classes || {}).filter(([name]) => name !== "ok")
+    .map(([name, n]) => el("span", { class: `tag class-${name}`, title: said.classes.meaning[name] }, n > 1 ? `${name} ×${n}` : name));
+}
+
+function mark(one) {
+  return [el("div", null, el("span", { class: `tag class-${one.class}` }, `${one.class}${one.kind ? ` ${one.kind}` : ""}`)),
+    el("details", null, el("summary", { class: "quiet" }, `why, and what is missing (call ${one.call})`), pre(one.about))];
+}
+
 // -- the trials -------------------------------------------------------------------------------------------------
 
-const KEYS = ["agent", "condition", "verdict", "scenario", "trap", "surprise", "text"];
+const KEYS = ["agent", "condition", "verdict", "scenario", "trap", "class", "surprise", "text"];
 const chosen = Object.fromEntries(KEYS.map((key) => [key, ""]));
 
 function options(name, label, values) {
@@ -177,6 +242,7 @@ function showFilter() {
     options("agent", "all agents", report.order.agent), options("condition", "all conditions", report.order.condition),
     options("verdict", "all verdicts", Object.keys(report.counts)), options("scenario", "all scenarios", report.order.scenario),
     options("trap", "all traps", traps),
+    said.classes.rows.length ? options("class", "all classes", Object.keys(said.classes.meaning)) : null,
     el("label", null, el("input", { type: "checkbox", name: "surprise", change: (event) => choose({ surprise: event.target.checked ? "1" : "" }, false) }), "not as expected"),
     el("input", { type: "search", name: "text", placeholder: "search in names and reasons", "aria-label": "search in names and reasons", input: (event) => choose({ text: event.target.value }, false) }),
     el("button", { type: "button", click: clear }, "clear"),
@@ -188,6 +254,7 @@ function fits(trial) {
   return ["agent", "condition", "verdict", "scenario"].every((key) => !chosen[key] || trial[key] === chosen[key])
     && (!chosen.surprise || !trial.expected)
     && (!chosen.trap || trial.traps.some((trap) => trap.text === chosen.trap && trap.ok === false))
+    && (!chosen.class || (trial.classes || {})[chosen.class])
     && (!chosen.text || `${trial.id} ${trial.reason} ${report.scenarios[trial.scenario].title}`.toLowerCase().includes(chosen.text.toLowerCase()));
 }
 
@@ -223,7 +290,7 @@ function clear() { choose(Object.fromEntries(KEYS.map((key) => [key, ""])), fals
 function line(trial) {
   const made = el("details", { class: "trial", id: `trial-${trial.id}` }, el("summary", null,
     el("span", { class: `pill ${kind(trial)}` }, trial.verdict + (trial.expected ? "" : " !")),
-    el("span", { class: "mono" }, trial.id), el("span", { class: "why" }, visible(trial.reason),
+    el("span", { class: "mono" }, trial.id), el("span", { class: "why" }, classTags(trial), " ", visible(trial.reason),
       trial.replaced_by ? el("span", { class: "tag none" }, `${trial.replaced_by} was run in its place`) : null),
     el("span", { class: "time" }, trial.duration_s === null ? "" : `${trial.duration_s.toFixed(2)} s`)));
   made.addEventListener("toggle", () => { if (made.open) fill(made); });
@@ -261,7 +328,8 @@ function event(entry) {
     body = [el("div", { class: "head quiet" }, visible(what)), pre(entry.text, "board")];
   } else {
     const tool = entry.kind === "call" ? el("span", { class: "tag none" }, visible((entry.tool || "tool") + who)) : null;
-    body = [el("div", { class: "head" }, el("span", { class: "cmd" }, visible(entry.text)), tool, tags(entry)), pre(entry.out), pre(entry.err, "err")];
+    body = [el("div", { class: "head" }, el("span", { class: "cmd" }, visible(entry.text)), tool, tags(entry)), pre(entry.out), pre(entry.err, "err"),
+      (entry.marks || []).map(mark)];
   }
   return el("li", null, time, el("div", null, body));
 }
@@ -292,6 +360,7 @@ function inside(trial) {
       el("h3", null, "What happened"),
       told.entries.length ? el("ol", { class: "line" }, told.entries.map(event)) : el("p", { class: "quiet" }, "Nothing was run."),
       told.left_out ? el("p", { class: "quiet" }, `${told.left_out} more entries are in the bundle.`) : null,
+      told.agent_side.length ? [el("h3", null, "Hints it ignored, not charged"), told.agent_side.map((text) => pre(text))] : null,
       el("h3", null, "Its last words"), told.answer ? pre(told.answer, "answer") : el("p", { class: "quiet" }, "None."),
       told.lab ? [el("h3", null, "What became of the lab"), difference(told.lab)] : null),
     el("div", null,
@@ -336,6 +405,7 @@ const lines = report.trials.map(line);
 showFacts();
 showRates();
 showMatrix();
+showClasses();
 showTraps();
 showFilter();
 $("list").append(...lines);

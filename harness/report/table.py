@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from graders.contract import CLASSES
 from harness.report import words
 from harness.report.model import SPENT
 
@@ -11,7 +12,7 @@ _GREEN, _RED, _YELLOW, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 def render(report: dict[str, Any], *, color: bool = False) -> str:
     """The text, with a final newline."""
-    parts = [*_grid(report, color), "", *_rates(report), *_more(report), *_surprises(report, color)]
+    parts = [*_grid(report, color), "", *_rates(report), *_more(report), *_classes(report), *_surprises(report, color)]
     return "\n".join([*(f"{label}\n" for label in report["labels"]), *parts]) + "\n"
 
 
@@ -63,6 +64,17 @@ def _more(report: dict[str, Any]) -> list[str]:
                   for name, unit in SPENT.items() if told["spent"][name]["median"] is not None]  # fmt: skip
         lines += [f"{heading}: {'; '.join(facts)}"] if facts else []
     lines += [f"{one['agent']}, {one['from']} → {one['to']}: {one['sentence']}" for one in report["deltas"]]
+    return ["", *lines] if lines else []
+
+
+def _classes(report: dict[str, Any]) -> list[str]:
+    """How the program's calls went, a line a column; nothing where the run was never classified."""
+    lines = []
+    for heading, told in words.class_columns(report):
+        found = [f"{name} {words.class_text(told, name)}" for name in CLASSES if told["counts"][name]]
+        parts = [f"ok {told['counts']['ok']}/{told['calls']} calls", *found, f"score {words.score_text(told['score'])}"]
+        ignored = words.hints_text(told["hints_ignored"])
+        lines.append(f"{heading}: {'; '.join(parts)}" + ("" if ignored == "none" else f"; hints ignored: {ignored}"))
     return ["", *lines] if lines else []
 
 

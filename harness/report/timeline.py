@@ -2,7 +2,8 @@
 
 Entries come from three witnesses, and each says which: the recorder (`ran`: the program under test was started), the
 agent's own account (`step` of a scripted agent; `said` and `call` of a transcript), the simulated board (`board`). A
-step or call that the recorder saw is one entry with the recorder's exit code. Long texts are cut, and say by how much.
+step or call that the recorder saw is one entry with the recorder's exit code, and with the class of each of its runs
+that went wrong, where the run was classified. Long texts are cut, and say by how much.
 """
 
 import difflib
@@ -13,10 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from graders import route, shell_words
+from graders import explain, route, shell_words
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle, BundleError
+from graders.contract import Record
 from harness import grading
+from harness.report import classes
 
 Entry = dict[str, Any]
 
@@ -37,7 +40,9 @@ def read(directory: Path) -> dict[str, Any]:
     if damage:
         return {"damage": damage}
     bundle, verdict = Bundle(directory), grading.kept(directory)
+    record = classes.record_of(directory)
     entries = _in_order(bundle)
+    _mark(entries, bundle, record)
     return {
         "damage": "",
         "goal": cut((directory / "goal.txt").read_text("utf-8", "replace").strip()),
@@ -48,6 +53,7 @@ def read(directory: Path) -> dict[str, Any]:
         "checks": [[check.name, check.ok, cut(check.detail, 800)] for check in verdict.checks] if verdict else [],
         "traps": [[trap.name, trap.ok, cut(trap.detail, 800)] for trap in verdict.traps] if verdict else [],
         "scores": dict(verdict.scores) if verdict else {},
+        "agent_side": [explain.explain_hint(one) for one in record.agent_side] if record else [],
         "facts": {key: value for key, value in _facts(bundle).items() if value not in (None, "", [])},
     }
 
@@ -86,12 +92,31 @@ def _in_order(bundle: Bundle) -> list[Entry]:
     return told
 
 
-def _ran(one: Invocation, **more: Any) -> Entry:
+def _mark(entries: list[Entry], bundle: Bundle, record: Record | None) -> None:
+    """Put the classes of the calls at the entries that were those calls: `marks`, where there are any."""
+    numbers = {one.start["id"]: number for number, one in enumerate(route.subject_invocations(bundle))}
+    for entry in entries:
+        calls = [numbers[run] for run in entry.pop("runs", ()) if run in numbers]
+        marks = [_marked(record, number) for number in calls if record and number < len(record.calls)]
+        if any(marks):
+            entry["marks"] = [mark for mark in marks if mark]
+
+
+def _marked(record: Record, number: int) -> Entry | None:
+    call = record.calls[number]
+    if call.cls is None:
+        return None
+    about = explain.explain_call(call, number + 1, explain.program_of(record))
+    return {"class": call.cls, "kind": call.subtype, "call": number + 1, "about": cut(about)}
+
+
+def _ran(one: Invocation) -> Entry:
     end = one.end or {}
     return {
         "kind": "ran", "t": one.start.get("t"), "text": cut(str(one), 1000), "code": one.code, "signal": one.signal,
         "decision": one.decision, "effect": one.effect, "seconds": _positive(end.get("duration_ms"), 0.001),
-        "out": cut(str(end.get("stdout_head") or "")), "err": cut(str(end.get("stderr_head") or "")), **more,
+        "out": cut(str(end.get("stdout_head") or "")), "err": cut(str(end.get("stderr_head") or "")),
+        "runs": [one.start["id"]],
     }  # fmt: skip
 
 
@@ -107,7 +132,7 @@ def _steps(bundle: Bundle, recorded: list[Invocation]) -> Iterator[Entry]:
             "code": call.get("code"), "signal": call.get("signal"), "seconds": _positive(call.get("spent_s")),
             "tries": call.get("tries"), "recorded": len(mine), "decision": mine[-1].decision if mine else None,
             "effect": mine[-1].effect if mine else None, "out": cut(str(call.get("stdout") or "")),
-            "err": cut(str(call.get("stderr") or "")),
+            "err": cut(str(call.get("stderr") or "")), "runs": [one.start["id"] for one in mine],
         }  # fmt: skip
 
 
@@ -130,6 +155,7 @@ def _transcript(bundle: Bundle, recorded: list[Invocation]) -> Iterator[Entry]:
             "code": codes[-1] if codes else one.get("exit_code"), "recorded": len(mine),
             "decision": mine[-1].decision if mine else None, "effect": mine[-1].effect if mine else None,
             "state": one.get("state"), "out": cut(str(one.get("output") or "")), "err": "",
+            "runs": [invocation.start["id"] for invocation in mine],
         }  # fmt: skip
 
 

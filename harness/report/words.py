@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from graders.contract import CLASSES
 from harness.stats import Rate
 
 LEGEND = "a verdict that was not expected of its agent is marked with !; controls are expected to fail"
@@ -10,6 +11,11 @@ LEGEND = "a verdict that was not expected of its agent is marked with !; control
 RATES_NOTE = """Scenarios are the unit of an overall rate; the interval is Wilson's, 95 %. Only pass and fail enter a
 rate. Few trials say little: the interval, not the fraction, is the finding. A pass says that what was asked held, not
 that all of it was right."""
+
+
+CLASSES_NOTE = """Each call of the program has at most one class. Calls of one trial are not independent: the interval
+is that of trials with such a call. C is the worst: it succeeded, and was wrong. E is dropped from the score; F is the
+agent's own, and not charged. The weights are untuned: a score compares two versions, and says nothing by itself."""
 
 
 def plain(text: str) -> str:
@@ -114,3 +120,35 @@ def measured(report: dict[str, Any]) -> list[tuple[str, str]]:
     """What exactly was measured: versions, and the SHA-256 of each part."""
     hashes = [(f"{name} (SHA-256)", value) for name, value in report["hashes"].items()]
     return [*report["versions"].items(), *hashes]
+
+
+def class_legend() -> list[str]:
+    """A line a class."""
+    return [f"{name}: {meaning}" for name, meaning in CLASSES.items()]
+
+
+def class_columns(report: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(heading, numbers) of each column that has classified calls; none where the run was never classified."""
+    told = {(one["agent"], one["condition"]): one for one in (report["classes"] or {}).get("columns", ())}
+    return [(heading, told[agent, condition]) for agent, condition, heading in columns(report)
+            if (agent, condition) in told]  # fmt: skip
+
+
+def class_text(told: dict[str, Any], name: str) -> str:
+    """How often a class was met: calls, and trials with such a call; an empty text if never."""
+    count, trials = told["counts"][name], told["attempts_with"][name]
+    if not count:
+        return ""
+    return f"{count}/{told['calls']} calls, {trials['attempts']}/{trials['of']} trials ({between(trials['interval'])})"
+
+
+def score_text(told: dict[str, Any]) -> str:
+    """The mean score with how many trials it is of, and why the others have none."""
+    value = "no score" if told["mean"] is None else f"{told['mean']:.2f}"
+    why = "".join(f"; {count} dropped: {reason}" for reason, count in told["dropped"].items())
+    return f"{value} ({told['scored']}/{told['attempts']} trials{why})"
+
+
+def hints_text(told: dict[str, Any]) -> str:
+    """Hints that were ignored, and in how many trials."""
+    return f"{told['hints']} in {told['attempts']}/{told['of']} trials" if told["hints"] else "none"
