@@ -28,7 +28,7 @@ MISSING = {
 #: Characters of an output's beginning, and of a probe's result, that are quoted.
 _QUOTED, _RESULT = 200, 400
 #: How evidence names the nearest value (graders/probe_read.py).
-_NEAREST = re.compile(r"\bnearest(?: real value)?:? ([^\s;,]+)")
+_NEAREST = re.compile(r"\bnearest(?: real value)?:? ([^;\n]+)")
 
 
 def explain(record: Record) -> str:

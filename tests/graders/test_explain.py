@@ -29,8 +29,12 @@ def test_the_bus_stops_are_explained_whole() -> None:
 
 
 def test_evidence_names_the_nearest_value_too() -> None:
-    one = call("C", evidence="bus_stop absent; nearest bus_station")
-    assert "Nearest real value: bus_station" in explain_call(one, 1, "atlas")
+    for told, near in (
+        ("nearest bus_station (L3, travel)", "bus_station (L3, travel)"),
+        ("nearest: bus_station, New York; asked twice", "bus_station, New York"),
+    ):
+        text = explain_call(call("C", evidence=f"bus_stop is none of the 9 values that there are; {told}"), 1, "atlas")
+        assert f"  Nearest real value: {near}" in text.splitlines()
     assert "Nearest" not in explain_call(call("A"), 1, "atlas")
 
 
