@@ -1,11 +1,13 @@
 """Files that are either the old or the new ones, never half: the harness's way of writing. No idea of a trial."""
 
 import contextlib
+import hashlib
 import json
 import os
 import stat
 import tempfile
 import tomllib
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,18 @@ def read_toml(path: Path) -> dict[str, Any]:
 def digest(data: bytes) -> str:
     """The sha256 of `data` in hex."""
     return sha256(data).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """The sha256 of a file in hex. Raises OSError."""
+    found = path.stat()
+    return _file_digest(str(path), found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: str, *_: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def tree_digest(root: Path, pattern: str = "*") -> str:

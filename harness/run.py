@@ -56,7 +56,7 @@ class Run:
             raise Busy(f"{directory} is being run by another process", hint="wait for it, or stop it") from None
         _end_last_line(directory / "log.jsonl")
         for partial in self.trials.glob(".partial-*"):  # of a process that was killed: we hold the lock
-            sandbox._remove(partial)
+            sandbox.remove(partial)
 
     def __enter__(self) -> "Run":
         return self

@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ class Sandbox:
         """Remove the directory. Call `stop` first."""
         if self.desk is not None:
             self.desk.stop()
-        _remove(self.root)
+        remove(self.root)
         if self.lock >= 0:
             os.close(self.lock)
             self.lock = -1
@@ -136,10 +136,38 @@ def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | No
         lock = _claim(root)
         return _furnish(root, scenario, subject, programs or {}, lock)
     except (OSError, UnicodeError, ValueError, OutsideError) as error:
-        _remove(root)
+        remove(root)
         if lock >= 0:
             os.close(lock)
         raise SandboxError(f"{scenario.id}: {error}") from error
+
+
+@contextlib.contextmanager
+def bare() -> Iterator[Path]:
+    """The directory of a sandbox, with nothing laid out in it; in the end nothing of it is left, nor runs.
+
+    `environment` says what a process in it knows. Raises SandboxError if it can't be made.
+    """
+    since, lock = execute.now(), -1
+    try:
+        root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_directory()))
+    except OSError as error:
+        raise SandboxError(f"no sandbox directory: {error}") from error
+    try:
+        lock = _claim(root)
+        _rooms(root)
+        yield root
+    finally:
+        execute.end_processes(lambda: execute.processes_of(marks(root), since=since))
+        remove(root)
+        if lock >= 0:
+            os.close(lock)
+
+
+def _rooms(root: Path) -> None:
+    for name in ("home", "work", "bin", "run", "tmp"):
+        (root / name).mkdir(mode=0o700)
+    (root / "rec" / "argv.jsonl").touch(mode=0o600)  # empty says "nothing ran", missing says "somebody removed it"
 
 
 def _claim(root: Path) -> int:
@@ -153,9 +181,7 @@ def _claim(root: Path) -> int:
 
 
 def _furnish(root: Path, scenario: Scenario, subject: str, programs: Mapping[str, str], lock: int) -> Sandbox:
-    for name in ("home", "work", "bin", "run", "tmp"):
-        (root / name).mkdir(mode=0o700)
-    (root / "rec" / "argv.jsonl").touch(mode=0o600)  # empty says "nothing ran", missing says "somebody removed it"
+    _rooms(root)
     examined = subjects.load(scenario.subject)
     values = {"nonce": new_nonce(), "home": str(root / "home"), **examined.kind.values(root)}
     desk = _desk(root, scenario, values)
@@ -256,7 +282,7 @@ def reap_abandoned() -> list[Path]:
             if os.read(lock, len(_OURS) + 1) != _OURS:
                 continue  # somebody else's, by the same name
             execute.end_processes(lambda root=root: execute.processes_of(marks(root)))  # type: ignore[misc]
-            _remove(root)
+            remove(root)
             reaped.append(root)
         except BlockingIOError:
             pass
@@ -273,8 +299,8 @@ def _short_directory() -> str:
     raise OSError("neither /tmp nor TMPDIR can be written")
 
 
-def _remove(root: Path) -> None:
-    """Remove the tree, also where an agent has taken permissions away."""
+def remove(root: Path) -> None:
+    """Remove the tree, or file, also where an agent has taken permissions away."""
 
     whole = os.fspath(root)
 

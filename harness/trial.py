@@ -214,6 +214,7 @@ def _whereabouts(place: sandbox.Sandbox, left: list[execute.Process]) -> dict[st
     installed = [place.subject, str(Path(place.subject).resolve())]
     return {
         "subject": place.examined.program,
+        "build": place.examined.kind.build(place.subject),
         "route": {
             "program": [place.program],
             "installed": list(dict.fromkeys(installed)),

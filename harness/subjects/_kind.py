@@ -52,6 +52,25 @@ class Kind:
     def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
         """Copy the subject's evidence into the bundle, once all processes have ended."""
 
+    def build(self, program: str) -> str:
+        """The SHA-256 of what is installed: where it differs, what the program says now is said by another one."""
+        return files.file_digest(Path(program).resolve())
+
+    # -- its state once more, for questions after the trial --------------------------------------------------------
+
+    def restore(self, bundle: Path, root: Path) -> tuple[Path, ...]:
+        """Lay out the final state of a trial from its bundle in an empty sandbox; returns the paths that are the state.
+
+        Raises OSError or ValueError if the bundle does not have it.
+        """
+        return ()
+
+    def asking(self, root: Path) -> dict[str, str]:
+        """Variables that keep a question from changing anything, as far as the program has such."""
+        return {}
+
+    # -- what a trial's record says besides ------------------------------------------------------------------------
+
     def facts(self, place: "Sandbox") -> dict[str, Any]:
         """What trial.json says about the subject's state besides."""
         return {"allowlist": {"safe": list(self.subject.safe), "unsafe": list(self.subject.unsafe)}}

@@ -1,6 +1,10 @@
-"""The kind `git`: the agent's directory is a repository that a script of the scenario makes, and what the repository
-is like before and after is kept as facts (harness/repository.py). Git keeps no record of its own: it is recorded."""
+"""The kind `git`: the agent's directory is a repository that a script of the scenario makes. What the repository is
+like before and after is kept as facts (harness/repository.py), and the directory itself at the end. Git keeps no
+record of its own: it is recorded."""
 
+import gzip
+import io
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +18,11 @@ if TYPE_CHECKING:
     from harness.scenario import Scenario
 
 LIMIT_S = 30.0
+
+#: The agent's directory at the end, in the bundle, and how big it may be (bytes).
+STATE, STATE_BYTES = "work.after.tar.gz", 64 << 20
+
+IDENTITY = "[user]\n\tname = Operator\n\temail = operator@example.com\n"
 
 #: The words that every seed script may use: a repository with one branch, commits whose dates are a minute apart.
 PRELUDE = """
@@ -35,7 +44,7 @@ class Git(Kind):
                 program: str) -> bytes | None:  # fmt: skip
         """Run the seed script in the agent's directory. Raises ValueError with what went wrong in it."""
         work = root / "work"
-        (root / "home" / ".gitconfig").write_text("[user]\n\tname = Operator\n\temail = operator@example.com\n")
+        (root / "home" / ".gitconfig").write_text(IDENTITY)
         script = scenario.seed_text(values)
         if script is None:
             return None
@@ -47,12 +56,52 @@ class Git(Kind):
         return script.encode()
 
     def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
-        """The facts at the start, and those at the end."""
+        """The facts at the start, those at the end, and the directory itself."""
         before = place.root / "rec" / "repo.before.json"
         if before.is_file():
             bundle.put("repo.before.json", before.read_bytes())
         bundle.put("repo.after.json", files.canonical(repository.facts(place.work, place.subject)))
         bundle.put("seed.sh", place.seed)
+        packed = _packed(place.work)
+        if packed is None:
+            bundle.left_out.append(f"{STATE}: too big")
+        bundle.put(STATE, packed)
+
+    def restore(self, bundle: Path, root: Path) -> tuple[Path, ...]:
+        """The agent's directory, as it was at the end; links that lead out of it are left out."""
+        with tarfile.open(fileobj=io.BytesIO((bundle / STATE).read_bytes()), mode="r:gz") as packed:
+            packed.extractall(root / "work", filter=_inside)
+        name = root / "home" / ".gitconfig"
+        name.write_text(IDENTITY)
+        return root / "work", name
+
+    def asking(self, root: Path) -> dict[str, str]:
+        """No refreshed index, and nothing that the repository's own configuration would have git start."""
+        off = {"core.fsmonitor": "false", "core.hooksPath": "/dev/null", "diff.external": "", "core.pager": "cat"}
+        told = {"GIT_OPTIONAL_LOCKS": "0", "GIT_CONFIG_COUNT": str(len(off))}
+        for number, (name, value) in enumerate(off.items()):
+            told |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return told
+
+
+def _packed(work: Path) -> bytes | None:
+    """The directory as a tar, compressed; None if it is bigger than STATE_BYTES. Sockets and the like are left out."""
+    paths = sorted(work.rglob("*"))
+    if sum(path.lstat().st_size for path in paths) > STATE_BYTES:
+        return None
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as packed:
+        for path in paths:
+            if path.is_symlink() or path.is_file() or path.is_dir():
+                packed.add(path, str(path.relative_to(work)), recursive=False)
+    return gzip.compress(raw.getvalue(), compresslevel=1, mtime=0)
+
+
+def _inside(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
+    try:
+        return tarfile.data_filter(member, place)
+    except tarfile.FilterError:
+        return None
 
 
 KIND = Git

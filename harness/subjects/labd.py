@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graders import drift
-from harness import execute, files, helpwalk, surface
+from harness import data, execute, files, helpwalk, surface
 from harness.subjects._kind import Kind
 from labd import paths
 
@@ -83,6 +84,27 @@ class Labd(Kind):
         asked = execute.run([place.subject, "daemons", "stop"], env=env, cwd="/", limit_s=STOP_LIMIT_S)
         return asked.session
 
+    def build(self, program: str) -> str:
+        """The script that starts it, and the package behind it."""
+        return files.digest(f"{super().build(program)} {data.hashes()['labd']}".encode())
+
+    def restore(self, bundle: Path, root: Path) -> tuple[Path, ...]:
+        """The lab file, and the journals. Boards and daemons are not: what is asked opens no device."""
+        env = self.subject.variables(root, self.subject.lane)
+        lab, state = Path(env["LABD_LAB"]), Path(paths.state_dir({**env, **_state_variables(root)}))
+        lab.parent.mkdir(parents=True, exist_ok=True)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if (bundle / "lab.after.toml").is_file():
+            shutil.copyfile(bundle / "lab.after.toml", lab)
+        journal = state / "journal" / paths.lab_id(str(lab))
+        if (bundle / "journal").is_dir():
+            shutil.copytree(bundle / "journal", journal)
+        return lab, state / "journal"
+
+    def asking(self, root: Path) -> dict[str, str]:
+        """Only what opens no device is permitted."""
+        return {self.subject.policy.variable: "observe"}
+
     def vocabulary(self) -> frozenset[str]:
         """Every word of every command path and alias of the live table of operations."""
         from labd.operations import all_operations
@@ -106,6 +128,10 @@ class Labd(Kind):
             if not whole:
                 return drift.fit(chosen, answer, program)
             return drift.check(chosen, answer, program, safe=self.subject.safe, unsafe=self.subject.unsafe)
+
+
+def _state_variables(root: Path) -> dict[str, str]:
+    return {"HOME": str(root / "home"), "XDG_STATE_HOME": str(root / "home" / ".local" / "state")}
 
 
 def own_record(place: "Sandbox") -> bytes | None:

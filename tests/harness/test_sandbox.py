@@ -175,7 +175,7 @@ def test_a_step_that_waits_is_run_again_until_its_words_come(place: Sandbox) -> 
 
 def test_removing_a_tree_never_changes_the_directory_it_stands_in(tmp_path: Path):
     tmp_path.chmod(0o755)
-    sandbox._remove(tmp_path / "not-there")
+    sandbox.remove(tmp_path / "not-there")
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
@@ -187,4 +187,4 @@ def test_a_directory_that_only_looks_like_a_sandbox_is_left_alone() -> None:
         assert root not in sandbox.reap_abandoned()
         assert root.exists()
     finally:
-        sandbox._remove(root)
+        sandbox.remove(root)

@@ -1,0 +1,326 @@
+"""What the answers to a probe's questions prove. Each kind is a generator: it yields a command and is sent its answer
+until it returns its Probe. It runs nothing itself, so whoever asks may stop it, and a test may answer for the program.
+
+Nothing is proved by silence: an answer that failed, can't be read, or would have come for any value at all leaves a
+probe inconclusive, and so does a call that answers otherwise now than it did in the trial.
+"""
+
+import difflib
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+
+from graders import reading
+from graders.contract import Probe
+from graders.joined import HEAD_BYTES
+from graders.probe_plan import ORDER, Planned, fill, limit_of
+from graders.reading import Read
+
+#: A kind → the kind of class C that it proves.
+SUBTYPE = {
+    "entity_check": "c-wrong-entity",
+    "argv_echo": "c-dropped-input",
+    "column_swap": "c-wrong-column",
+    "type_sweep": "c-wrong-type",
+    "limit_raise": "c-truncated",
+    "vocabulary": "c-vocabulary",
+}
+
+#: A value that no data has: a question that finds something for it does not ask for the value.
+NONSENSE = "zq7xnowhere"
+#: So many of a list are shown.
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one command gave. `code` is None where it has none; `trouble` says why the answer does not count."""
+
+    code: int | None
+    stdout: str
+    stderr: str = ""
+    trouble: str = ""
+
+    @property
+    def failed(self) -> str:
+        """Why it is no answer; empty if it is one."""
+        if self.trouble or self.code is None:
+            return self.trouble or "it ended without an exit code"
+        return f"exit {self.code}: {(self.stderr.strip() or self.stdout.strip())[:120]}" if self.code else ""
+
+
+Asking = Generator[tuple[str, ...], Answer, Probe]
+
+
+def asking(planned: Planned) -> Asking:
+    """The questions of one probe, and in the end what they prove."""
+    return _KINDS[planned.kind](planned)
+
+
+def conclusion(probes: Iterable[Probe]) -> Probe | None:
+    """The probe that explains a call: of those that are conclusive, the one whose kind explains most."""
+    found = [one for one in probes if one.conclusive]
+    return min(found, key=lambda one: ORDER.index(one.kind), default=None)
+
+
+def nearest(value: str, known: Sequence[str], most: int = 3) -> list[str]:
+    """The values that look most like it, best first: as a whole, or by the words that they are made of."""
+    wanted = value.casefold()
+    scored = [(_likeness(wanted, one.casefold()), one) for one in dict.fromkeys(known)]
+    good = sorted((one for one in scored if one[0] >= 0.6), key=lambda one: (-one[0], one[1]))
+    return [one for _, one in good[:most]]
+
+
+def _likeness(one: str, other: str) -> float:
+    whole = difflib.SequenceMatcher(None, one, other)
+    if whole.real_quick_ratio() < 0.4:
+        return 0.0
+    shared = {*re.split(r"[\W_]+", one)} & {*re.split(r"[\W_]+", other)} - {""}
+    longest = max(len(re.split(r"[\W_]+", one)), len(re.split(r"[\W_]+", other)))
+    return max(whole.ratio(), 0.5 + 0.5 * len(shared) / longest if shared else 0.0)
+
+
+# -- the kinds -----------------------------------------------------------------------------------------------------
+
+
+def _vocabulary(planned: Planned) -> Asking:
+    """Is the value in what the program says there is? That it is there proves nothing about the answer."""
+    value = planned.given["value"]
+    unlike = yield from _as_it_was(planned)
+    if unlike:
+        return unlike
+    argv = planned.ask()
+    answer = yield argv
+    known = None if answer.failed else reading.values(planned.sign.read, answer.stdout)
+    if not known:
+        why = answer.failed or ("it lists nothing" if known is not None else "its answer can't be read")
+        return _no(planned, argv, f"no vocabulary: {why}")
+    if _is_in(value, known, planned.sign.match):
+        return _no(planned, argv, f"{value} is one of the {len(set(known))} values that there are")
+    near = nearest(value, known)
+    told = f"nearest: {', '.join(near)}" if near else "nothing looks like it"
+    return _yes(planned, argv, f"{value} is none of the {len(set(known))} values that there are; {told}")
+
+
+def _is_in(value: str, known: Sequence[str], match: str) -> bool:
+    wanted = value.casefold()
+    if match == "part":
+        return any(wanted in one.casefold() for one in known)
+    if match == "pattern":
+        try:
+            return any(re.search(value, one) for one in known)
+        except re.error:  # another dialect of patterns
+            return any(wanted in one.casefold() for one in known)
+    return wanted in {one.casefold() for one in known}
+
+
+def _column_swap(planned: Planned) -> Asking:
+    """Does the same value find something in another field? Every candidate is tried, until one does."""
+    field = planned.given["field"]
+    others = [one for one in planned.sign.candidates if one.lstrip("-") != field]
+    return (yield from _swap(planned, others, f"{field} {planned.given['value']}", control=True))
+
+
+def _type_sweep(planned: Planned) -> Asking:
+    """Does the same question find something under another type or verb?"""
+    others: Sequence[str] = planned.sign.candidates
+    if planned.sign.ask:
+        argv = planned.ask()
+        answer = yield argv
+        listed = None if answer.failed else reading.values(planned.sign.read, answer.stdout)
+        if not listed:
+            return _no(planned, argv, f"no candidates: {answer.failed or 'it lists none'}")
+        others = (*others, *listed)
+    mine = planned.given.get("value", planned.sign.command)
+    return (yield from _swap(planned, [one for one in dict.fromkeys(others) if one != mine], mine, control=False))
+
+
+def _swap(planned: Planned, others: Sequence[str], mine: str, *, control: bool) -> Asking:
+    unlike = yield from _as_it_was(planned)
+    if unlike:
+        return unlike
+    failed: list[str] = []
+    argv = planned.own
+    for candidate in others:
+        argv = planned.with_candidate(candidate)
+        answer = yield argv
+        size = None if answer.failed else reading.size(planned.sign.size, answer.stdout)
+        if size is None:
+            failed.append(f"{candidate} ({answer.failed or 'can not be read'})")
+        elif size > 0:
+            for_nothing = (yield planned.with_candidate(candidate, NONSENSE)) if control else None
+            same = (
+                for_nothing and not for_nothing.failed and reading.size(planned.sign.size, for_nothing.stdout) == size
+            )
+            if not same:
+                return _yes(planned, argv, f"0 vs {size}: none with {mine}, {size} with {candidate}")
+            failed.append(f"{candidate} ({size} for any value)")
+    told = f"none with {mine}, nor with {_some(others)}" if others else f"nothing else to try than {mine}"
+    return _no(planned, argv, told + (f"; not answered: {_some(failed)}" if failed else ""))
+
+
+def _limit_raise(planned: Planned) -> Asking:
+    """Is there more behind the limit that the answer is as long as?"""
+    limit = limit_of(planned)
+    first = yield planned.own
+    if why := _unlike(planned, first):
+        return _no(planned, planned.own, why)
+    size = reading.size(planned.sign.size, first.stdout)
+    if size is None or size < limit:
+        return _no(planned, planned.own, f"{'an unreadable answer' if size is None else size} of at most {limit}")
+    item = planned.items[0] if planned.items else None
+    words = [fill(word, planned.given) for word in planned.sign.replace] or [planned.sign.flags[0], planned.sign.raised]
+    argv = planned.words.instead([(item, words)]) if item else planned.words.with_more(words)
+    answer = yield argv
+    more = None if answer.failed else reading.size(planned.sign.size, answer.stdout)
+    if more is None:
+        return _no(planned, argv, f"no answer without the limit: {answer.failed or 'it can not be read'}")
+    if more <= size:
+        return _no(planned, argv, f"{size} with the limit of {limit} and {more} without")
+    told = f"{size} vs {more}: cut off at {'its limit of' if item else 'an unspoken limit of'} {limit}"
+    if item and planned.sign.asked_for:
+        return _no(planned, argv, f"{told}, which was asked for")
+    return _yes(planned, argv, told)
+
+
+def _argv_echo(planned: Planned) -> Asking:
+    """Did each of the repeated values have its part in the answer?"""
+    whole = yield planned.own
+    if why := _unlike(planned, whole):
+        return _no(planned, planned.own, why)
+    alone: list[tuple[str, str]] = []
+    for item in planned.items:
+        answer = yield planned.with_only(item)
+        if answer.failed:
+            return _no(planned, planned.with_only(item), f"no answer with {item.value} alone: {answer.failed}")
+        alone.append((str(item.value), answer.stdout))
+    dropped = _COMBINED[planned.sign.combine](planned.sign.size, whole.stdout, alone)
+    if dropped is None:
+        return _no(planned, planned.own, "an answer that can't be read")
+    if not dropped:
+        return _no(planned, planned.own, f"{len(alone)} values, and the answer is what they make together")
+    return _yes(planned, planned.own, dropped)
+
+
+def _joined(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
+    """Any of the values: what each finds alone has to be in the whole. Names what was dropped."""
+    if read.number is not None:
+        found = [(value, reading.size(read, text)) for value, text in alone]
+        size = reading.size(read, whole)
+        if size is None or any(one is None for _, one in found):
+            return None
+        lost = [f"{value} alone {one}" for value, one in found if (one or 0) > size]
+        return f"{size} vs more: all together {size}, {', '.join(lost)}" if lost else ""
+    rows = [(value, reading.values(read, text)) for value, text in alone]
+    all_rows = reading.values(read, whole)
+    if all_rows is None or any(one is None for _, one in rows):
+        return None
+    for value, mine in rows:
+        missing = Counter(mine or ()) - Counter(all_rows)
+        if missing:
+            return f"{value} was dropped: {missing.total()} of the {len(mine or ())} that it finds alone are missing"
+    return ""
+
+
+def _narrowed(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
+    """All of the values: what is in the whole has to be found by each alone."""
+    rows = [(value, reading.values(read, text)) for value, text in alone]
+    all_rows = reading.values(read, whole)
+    if all_rows is None or any(one is None for _, one in rows):
+        return None
+    for value, mine in rows:
+        more = Counter(all_rows) - Counter(mine or ())
+        if more:
+            return f"{value} was dropped: {more.total()} of {len(all_rows)} are not what it finds alone"
+    return ""
+
+
+def _summed(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
+    """Values that exclude each other: their counts have to add up."""
+    sizes = [(value, reading.size(read, text)) for value, text in alone]
+    size = reading.size(read, whole)
+    if size is None or any(one is None for _, one in sizes):
+        return None
+    total = sum(one or 0 for _, one in sizes)
+    told = ", ".join(f"{value} {one}" for value, one in sizes)
+    return f"{size} vs {total}: all together {size}, alone {told}" if size < total else ""
+
+
+_COMBINED: dict[str, Callable[[Read, str, Sequence[tuple[str, str]]], str | None]] = {
+    "any": _joined, "all": _narrowed, "sum": _summed,
+}  # fmt: skip
+
+
+def _entity_check(planned: Planned) -> Asking:
+    """Is what was resolved of the region that was named? A qualifier may be of several sets of names (MA is a state
+    and a country): it fits if it fits in one, and belies only as a name that is known, and not the thing's own."""
+    qualifier = planned.given.get("qualifier", "")
+    argv = planned.ask()
+    answer = yield argv
+    if answer.failed:
+        return _no(planned, argv, f"not resolved: {answer.failed}")
+    own = {one.name: _own_names(one.own, answer.stdout) for one in planned.sign.namespaces}
+    wanted = qualifier.casefold()
+    if fitting := [name for name, names in own.items() if wanted in {one.casefold() for one in names}]:
+        return _no(planned, argv, f"{qualifier} fits what was resolved, as its {' and '.join(fitting)}")
+    if not any(own.values()):
+        return _no(planned, argv, "the answer does not say what was resolved")
+    known = []
+    for one in planned.sign.namespaces:
+        listed = yield tuple(fill(word, planned.given) for word in one.ask)
+        names = None if listed.failed else reading.values(one.read, listed.stdout)
+        known += [one.name] if wanted in {name.casefold() for name in names or ()} else []
+    if not known:
+        return _no(planned, argv, f"{qualifier} is no name that is known")
+    told = "; ".join(f"{name} {', '.join(names)}" for name, names in own.items() if names)
+    return _yes(planned, argv, f"{qualifier} ({' or '.join(known)}) was named, and what was resolved is of {told}")
+
+
+def _own_names(reads: Sequence[Read], text: str) -> list[str]:
+    return [name for read in reads for name in reading.values(read, text) or () if name.strip()]
+
+
+_KINDS: dict[str, Callable[[Planned], Asking]] = {
+    "vocabulary": _vocabulary, "column_swap": _column_swap, "type_sweep": _type_sweep, "limit_raise": _limit_raise,
+    "argv_echo": _argv_echo, "entity_check": _entity_check,
+}  # fmt: skip
+
+
+# -- what they share -----------------------------------------------------------------------------------------------
+
+
+def _as_it_was(planned: Planned) -> Generator[tuple[str, ...], Answer, Probe | None]:
+    """Ask the call itself again: a probe of an empty answer proves something only if it is empty still."""
+    again = yield planned.own
+    why = _unlike(planned, again)
+    return _no(planned, planned.own, why) if why else None
+
+
+def _unlike(planned: Planned, again: Answer) -> str:
+    """How the call's answer differs now; empty if it is the same, as far as the record tells it."""
+    call = planned.call
+    if again.trouble or again.code != call.exit_code:
+        return f"the same call ends otherwise now: {again.failed or f'exit {again.code}'}"
+    if planned.sign.besides:
+        return ""  # another question than the call's: its words are compared with each other alone
+    head = call.stdout_head.encode("utf-8", "replace")
+    now = again.stdout.encode("utf-8", "replace")
+    same = now == head if len(head) < HEAD_BYTES else now[: HEAD_BYTES - 8] == head[: HEAD_BYTES - 8]
+    if same or (call.outcome == "empty" and reading.size(planned.sign.size, again.stdout) == 0):
+        return ""
+    return "the same call answers otherwise now than in the trial: its state has changed since"
+
+
+def _some(listed: Sequence[str]) -> str:
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more
+
+
+def _yes(planned: Planned, argv: Sequence[str], result: str) -> Probe:
+    return Probe(planned.kind, shlex.join(argv), result, True)
+
+
+def _no(planned: Planned, argv: Sequence[str], result: str) -> Probe:
+    return Probe(planned.kind, shlex.join(argv), result, False)

@@ -1,0 +1,112 @@
+"""What stands in the output of a command: the values at a place in its JSON, or its rows, and how many there are.
+
+A subject says once, as data, where its answers stand (`Read`). Pure functions; what can't be read is None, never an
+empty answer.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+ROWS = ("lines", "csv", "table")
+
+
+@dataclass(frozen=True)
+class Read:
+    """Where an answer stands. `json`: a path (`places[].name`; `[]` goes through an array or the values of a table,
+    `{}` through a table's names; empty: the whole document; JSON Lines are one array). Else `rows`: lines, or CSV, or
+    a table of columns set apart by blanks, behind `header` lines. `pattern`: what is taken of each row (its first
+    group), and the rows that count. `number`: the answer is a count, which the first group of `number` finds.
+    """
+
+    json: str | None = None
+    rows: str | None = None
+    header: int = 0
+    pattern: str | None = None
+    number: str | None = None
+
+
+#: Plain lines, each a value.
+LINES = Read(rows="lines")
+
+
+def values(read: Read, text: str) -> list[str] | None:
+    """The values of an answer, as texts; None if it is not of that form."""
+    if read.json is not None:
+        document = _document(text)
+        found = None if document is ... else list(_at(document, read.json))
+        if found is None:
+            return None
+        listed = [part for one in found for part in (one if isinstance(one, list) else [one])]
+        return [_text(one) for one in listed if one is not None]
+    lines = [line for line in text.split("\n")[read.header :] if line.strip()]
+    if read.rows == "csv":
+        lines = [",".join(row) for row in csv.reader(io.StringIO("\n".join(lines))) if row]
+    if read.pattern is None:
+        return [" ".join(line.split()) if read.rows == "table" else line.rstrip() for line in lines]
+    matches = (re.search(read.pattern, line) for line in lines)
+    return [found[1] if found.re.groups else found[0] for found in matches if found and found[found.re.groups and 1]]
+
+
+def size(read: Read, text: str) -> int | None:
+    """How much an answer holds: the number that it is, or how many values it has; None if it is not of that form."""
+    if read.number is not None:
+        found = re.search(read.number, text, re.M)
+        return int(found[1]) if found else None
+    if read.json is None:
+        told = values(read, text)
+        return None if told is None else len(told)
+    document = _document(text)
+    if document is ...:
+        return None
+    found_at = list(_at(document, read.json))
+    if len(found_at) == 1 and not read.json.endswith("[]"):
+        one = found_at[0]
+        if isinstance(one, int) and not isinstance(one, bool):
+            return one
+        return len(one) if isinstance(one, list | dict) else int(one is not None)
+    return sum(one is not None for one in found_at)
+
+
+def _document(text: str) -> Any:
+    """The JSON of a text, or its JSON Lines as an array; `...` if it is neither."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        return [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        return ...
+
+
+def _at(value: Any, path: str) -> Iterator[Any]:
+    """What stands at a path: nothing where a key is missing."""
+    step, _, left = path.partition(".")
+    if not step:
+        yield value
+        return
+    name, through = (step[:-2], step[-2:]) if step.endswith(("[]", "{}")) else (step, "")
+    if name:
+        if not isinstance(value, dict) or name not in value:
+            return
+        value = value[name]
+    for part in _through(value, through):
+        yield from _at(part, left)
+
+
+def _through(value: Any, how: str) -> list[Any]:
+    if not how:
+        return [value]
+    if how == "{}":
+        return list(value) if isinstance(value, dict) else []
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
