@@ -179,7 +179,7 @@ function classCell(one, name) {
   if (!count) return el("td", { class: "quiet" }, "0");
   const having = one.told.attempts_with[name];
   const kinds = name === "C" ? Object.entries(one.told.subtypes).map(([kind, n]) => `${n} ${kind}`).join(", ") : "";
-  return el("td", { title: one.cells[name] }, el("button", { type: "button", class: "link", click: () => showBehind(one, name) }, `${count}`),
+  return el("td", { title: one.cells[name] }, el("button", { type: "button", class: "link big", click: () => showBehind(one, name) }, `${count}`),
     sub(`${having.attempts}/${having.of} trials`), sub(kinds));
 }
 
@@ -208,8 +208,12 @@ function showClasses() {
   if (!rows.length) return $("classes-part").remove();
   table("classes", ["agent", "calls", "ok", ...Object.keys(meaning), "score, untuned", "hints ignored"], rows.map((one) => row([
     el("th", { scope: "row" }, one.heading), el("td", null, `${one.told.calls}`, stack(one.told.counts, one.told.calls), sub(`${one.told.attempts} trials`)),
-    `${one.told.counts.ok}`, ...Object.keys(meaning).map((name) => classCell(one, name)), one.score, one.hints,
+    `${one.told.counts.ok}`, ...Object.keys(meaning).map((name) => classCell(one, name)), el("td", null, big(one.score[0]), sub(one.score[1])), one.hints,
   ])));
+  const names = report.order.scenario.filter((name) => rows.some((one) => one.told.by_scenario[name]));
+  const cell = (told) => el("td", null, told && told.calls ? [stack(told.counts, told.calls), sub(`${told.calls - told.counts.ok} of ${told.calls} calls`)] : "–");
+  $("by-scenario").append(el("thead", null, row(["", ...rows.map((one) => one.heading)], "th")), el("tbody", null, names.map((name) =>
+    row([el("th", { scope: "row" }, name), ...rows.map((one) => cell(one.told.by_scenario[name]))]))));
   $("classes-key").append(...NAMES.map((name) => el("span", { class: `class-${name}` }, meaning[name] ? `${name} ${meaning[name]}` : "ok")));
   $("classes-note").textContent = note;
 }

@@ -71,7 +71,8 @@ def _classes(report: dict[str, Any]) -> list[str]:
     """How the program's calls went, a line a column; nothing where the run was never classified."""
     lines = []
     for heading, told in words.class_columns(report):
-        found = [f"{name} {words.class_text(told, name)}" for name in CLASSES if told["counts"][name]]
+        having = {name: f"{one['attempts']}/{one['of']} trials" for name, one in told["attempts_with"].items()}
+        found = [f"{name} {told['counts'][name]} in {having[name]}" for name in CLASSES if told["counts"][name]]
         parts = [f"ok {told['counts']['ok']}/{told['calls']} calls", *found, f"score {words.score_text(told['score'])}"]
         ignored = words.hints_text(told["hints_ignored"])
         lines.append(f"{heading}: {'; '.join(parts)}" + ("" if ignored == "none" else f"; hints ignored: {ignored}"))

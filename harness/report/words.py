@@ -142,11 +142,16 @@ def class_text(told: dict[str, Any], name: str) -> str:
     return f"{count}/{told['calls']} calls, {trials['attempts']}/{trials['of']} trials ({between(trials['interval'])})"
 
 
-def score_text(told: dict[str, Any]) -> str:
-    """The mean score with how many trials it is of, and why the others have none."""
+def score_parts(told: dict[str, Any]) -> tuple[str, str]:
+    """The mean score; of how many trials it is, and why the others have none."""
     value = "no score" if told["mean"] is None else f"{told['mean']:.2f}"
     why = "".join(f"; {count} dropped: {reason}" for reason, count in told["dropped"].items())
-    return f"{value} ({told['scored']}/{told['attempts']} trials{why})"
+    return value, f"{told['scored']}/{told['attempts']} trials{why}"
+
+
+def score_text(told: dict[str, Any]) -> str:
+    """The same in one."""
+    return "{} ({})".format(*score_parts(told))
 
 
 def hints_text(told: dict[str, Any]) -> str:
