@@ -38,8 +38,7 @@ class Builder:
 
     def __init__(self, product: str, fmt: str, read: lines.Read | None = None) -> None:
         self.made = Transcript(product, fmt, threads=[Thread(MAIN)])
-        if read is not None:
-            self.made.truncated, self.made.problems = read.truncated, list(read.problems)
+        self._read = read
         self._calls: dict[str, Call] = {}
         self._threads = {MAIN}
         self._n = self._left_out = 0
@@ -109,6 +108,7 @@ class Builder:
     ) -> None:  # fmt: skip
         """How a call ended. The last word counts, but for a code that a later one doesn't tell."""
         call.output, call.state, call.is_error = output, state, is_error
+        call.answered_n = self._n if call.answered_n is None else call.answered_n
         call.ended_t = t if t is not None else call.ended_t
         if code is not None:
             call.exit_code, call.exit_source = code, "transcript"
@@ -116,6 +116,8 @@ class Builder:
     def finish(self, ended: Ended | None = None) -> Transcript:
         """The transcript. Threads get their parents; the answer is the last that was said, if none was set."""
         made = self.made
+        if self._read is not None:  # whose records have all been taken by now
+            made.truncated, made.problems = self._read.truncated, [*self._read.problems, *made.problems]
         by_call = {call.id: call for call in made.calls}
         for thread in made.threads[1:]:
             thread.parent = by_call[thread.by_call].thread if thread.by_call in by_call else MAIN

@@ -236,13 +236,13 @@ def session(logs: Mapping[str, bytes]) -> Transcript:
 
 def _timed(read: lines.Read, thread: str, build: Builder) -> list[tuple[float, str, dict[str, Any]]]:
     """The records of one log with their times; one without a time has that of the one before it."""
-    build.made.problems += read.problems
-    build.made.truncated = build.made.truncated or read.truncated
     found, last = [], 0.0
     for _, event in read.records:
         t = lines.seconds(event.get("timestamp"))
         last = last if t is None else max(last, t)
         found.append((last, thread, event))
+    build.made.problems += read.problems
+    build.made.truncated = build.made.truncated or read.truncated
     return found
 
 

@@ -23,9 +23,13 @@ MOST_PROBLEMS = 100
 
 @dataclass
 class Read:
-    """What could be read: (line number, object), and what could not."""
+    """What could be read: (line number, object), and what could not.
 
-    records: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    `records` can be gone through once, and are parsed only then: of a long log one line at a time is in memory.
+    `problems` and `truncated` are whole when that is done.
+    """
+
+    records: Iterator[tuple[int, dict[str, Any]]] = field(default_factory=lambda: iter(()))
     problems: list[Problem] = field(default_factory=list)
     truncated: bool = False
 
@@ -56,6 +60,11 @@ def value(data: bytes) -> Any:
 def read(data: bytes) -> Read:
     """All objects, a line each. Never raises."""
     found = Read()
+    found.records = _records(data, found)
+    return found
+
+
+def _records(data: bytes, found: Read) -> Iterator[tuple[int, dict[str, Any]]]:
     bad: tuple[int, str] | None = None
     extra = 0
     for number, line in split(data):
@@ -68,7 +77,7 @@ def read(data: bytes) -> Read:
             bad = number, f"no JSON: {str(error)[:100]}"
             continue
         if isinstance(told, dict):
-            found.records.append((number, told))
+            yield number, told
         else:
             extra += _note(found, number, f"no object but {type(told).__name__}")
     if bad is not None:
@@ -76,7 +85,6 @@ def read(data: bytes) -> Read:
         extra += _note(found, bad[0], "cut off: " + bad[1])
     if extra:
         found.problems.append(Problem(0, f"{extra} more bad lines"))
-    return found
 
 
 def _note(found: Read, line: int, what: str) -> int:

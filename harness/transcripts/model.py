@@ -76,7 +76,8 @@ class Message:
 class Call:
     """A use of a tool. `command`: a shell's text; `argv`: its words, where the product tells words.
 
-    is_error is what the product claims and proves nothing; exit_code is there only where a number was told.
+    is_error is what the product claims and proves nothing; exit_code is there only where a number was told. answered_n:
+    the last entry that had been told when it came back; what has that number or a lower one was begun before.
     """
 
     n: int
@@ -96,6 +97,7 @@ class Call:
     is_error: bool | None = None
     exit_code: int | None = None
     exit_source: Source = "unknown"
+    answered_n: int | None = None
 
 
 @dataclass
