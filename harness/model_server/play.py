@@ -50,6 +50,7 @@ def next_turn(script: Script, exchange: Exchange) -> Next:
     thread = script.thread(exchange.first)
     at, tries, values = 0, 0, dict(script.values)
     for results in exchange.taken:
+        at = _applying(thread, at, exchange.first, values)
         if at >= len(thread.turns):
             break
         turn = thread.turns[at]
@@ -64,6 +65,7 @@ def next_turn(script: Script, exchange: Exchange) -> Next:
             return Next(Turn(text=f"I give up: {turn.until!r} did not come."), _key(thread, at))
         values |= _saved(turn, values)
         at, tries = at + 1, 0
+    at = _applying(thread, at, exchange.first, values)
     if at >= len(thread.turns):
         return Next(_filled(Turn(text=thread.turns[-1].text), values), _key(thread, at))
     turn = thread.turns[at]
@@ -72,6 +74,20 @@ def next_turn(script: Script, exchange: Exchange) -> Next:
 
 def _key(thread: Thread, at: int) -> str:
     return f"{thread.match or 'main'} {at + 1}"
+
+
+def _applying(thread: Thread, at: int, first: str, values: Mapping[str, str]) -> int:
+    """The first turn from `at` on that is for this case."""
+    while at < len(thread.turns):
+        turn = thread.turns[at]
+        if (
+            (not turn.when or _found(turn.when, values))
+            and not (turn.unless and _found(turn.unless, values))
+            and (not turn.told or re.search(turn.told, first))
+        ):
+            break
+        at += 1
+    return at
 
 
 def _found(pattern: str, values: Mapping[str, str]) -> bool:

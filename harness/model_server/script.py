@@ -22,6 +22,10 @@ times = 2
 retry_after = 1
 text = "Done: {output}"                    # {output}: what the last call printed
 
+[[turn]]                                   # a turn for one case, skipped in others
+when = "did you mean"                      # the last output matches; `unless`: it doesn't; `told`: the prompt does
+text = "It meant something else."
+
 [[thread]]                                 # a subagent's: chosen when `match` is in its first user text
 match = "SUBTASK"
 [[thread.turn]]
@@ -86,6 +90,9 @@ class Turn:
     cut: bool = False
     repeat: bool = False
     until: str = ""
+    when: str = ""
+    unless: str = ""
+    told: str = ""
     tries: int = 40
     save: Mapping[str, str] = field(default_factory=dict)
     usage: Usage = Usage()
@@ -147,7 +154,8 @@ def _turns(raw: Mapping[str, Any], where: str) -> tuple[Turn, ...]:
 _PLAIN: dict[str, tuple[type, ...]] = {
     "text": (str,), "error": (int,), "times": (int,), "retry_after": (int, float), "message": (str,),
     "delay_s": (int, float), "slow_s": (int, float), "stall_s": (int, float), "cut": (bool,), "repeat": (bool,),
-    "until": (str,), "tries": (int,), "save": (dict,), "usage": (dict,),
+    "until": (str,), "when": (str,), "unless": (str,), "told": (str,), "tries": (int,), "save": (dict,),
+    "usage": (dict,),
 }  # fmt: skip
 
 
@@ -165,7 +173,8 @@ def _turn(raw: Mapping[str, Any], where: str) -> Turn:
     if "usage" in given:
         _known(given["usage"], {one.name for one in fields(Usage)}, f"{where}, usage")
         given["usage"] = Usage(**given["usage"])
-    for name, pattern in [("until", given.get("until", "")), *given.get("save", {}).items()]:
+    patterns = [(name, given.get(name, "")) for name in ("until", "when", "unless", "told")]
+    for name, pattern in [*patterns, *given.get("save", {}).items()]:
         try:
             re.compile(pattern, re.MULTILINE)
         except (re.error, TypeError) as error:

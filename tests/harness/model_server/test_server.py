@@ -83,6 +83,33 @@ def test_a_turn_waits_for_its_output_and_saves_from_it(serve: Serve) -> None:
     assert b'"cmd\\": \\"since 41' in responses(client, talks("ready #41")["responses"])[2]
 
 
+def test_a_turn_is_for_one_case_alone(serve: Serve) -> None:
+    script = {"turn": [
+        {"shell": "count {nonce}", "save": {"word": 'did you mean "(.+)"'}},
+        {"told": "doubt every zero", "unless": "did you mean", "shell": "values"},
+        {"when": "did you mean", "shell": "count {word}"},
+        {"unless": "^[1-9]", "text": "there is none"},
+        {"text": "there are {output}"},
+    ]}  # fmt: skip
+
+    def next_said(first: str, *outputs: str) -> str:
+        messages: list[dict[str, object]] = [{"role": "user", "content": first}]
+        for number, output in enumerate(outputs):
+            call = {"id": f"c{number}_0", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+            messages.append({"role": "assistant", "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": f"c{number}_0", "content": output})
+        told = json.loads(chat(serve(script, {"nonce": "x"}), messages)[2])["choices"][0]["message"]
+        calls = told.get("tool_calls")
+        return json.loads(calls[0]["function"]["arguments"])["command"] if calls else told["content"]
+
+    assert next_said("how many?") == "count x"
+    assert next_said("how many?", '0, did you mean "y"?') == "count y"
+    assert next_said("how many?", '0, did you mean "y"?', "7") == "there are 7"
+    assert next_said("how many?", "0") == "there is none"
+    assert next_said("doubt every zero. how many?", "0") == "values"
+    assert next_said("doubt every zero. how many?", "0", "12") == "there are 12"
+
+
 def test_it_gives_up_waiting_after_its_tries(serve: Serve) -> None:
     client = serve({"turn": [{"shell": "look", "until": "ready", "tries": 1}, {"text": "end"}]})
     assert b"I give up: 'ready' did not come." in responses(client, talks("no")["responses"])[2]
