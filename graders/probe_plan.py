@@ -35,12 +35,13 @@ class Signs(Protocol):
 
 @dataclass(frozen=True)
 class Planned:
-    """One probe of the call `at`: what its `given` names stand for, and the `items` of the command that it is about."""
+    """One probe of the call `at`: what its `given` names stand for, the command's `path`, and the `items` that it is about."""
 
     at: int
     call: Call
     sign: ProbeSign
     words: Words
+    path: str = ""
     items: tuple[Item, ...] = ()
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,7 +67,7 @@ class Planned:
         given = {**self.given, "candidate": candidate, **({"value": value} if value is not None else {})}
         words = [fill(word, given) for word in self.sign.replace]
         if not words:
-            return self._besides(self.words.with_path(self.sign.command, candidate))
+            return self._besides(self.words.with_path(self.path, candidate))
         if not self.items:
             return self._besides(self.words.with_more(words))
         return self._besides(self.words.instead([(self.items[0], words)]))
@@ -121,32 +122,33 @@ def plan(record: Record, signs: Signs) -> Plan:
 
 def _of(at: int, call: Call, sign: ProbeSign, words: Words) -> Iterator[Planned]:
     """The probes of one entry that fit a call."""
-    if call.outcome not in sign.when or not words.is_of(sign.command):
+    path = next((one for one in sign.commands if words.is_of(one)), None)
+    if call.outcome not in sign.when or path is None:
         return
     if (sign.having and not words.has(sign.having)) or words.has(sign.lacking):
         return
-    items = [item for item in _items(sign, words) if item.value is not None]
+    items = [item for item in _items(sign, words, path) if item.value is not None]
     if sign.kind == "argv_echo":
         if len({item.value for item in items}) > 1:
-            yield Planned(at, call, sign, words, tuple(items))
+            yield Planned(at, call, sign, words, path, tuple(items))
     elif sign.kind == "limit_raise":
-        one = Planned(at, call, sign, words, tuple(items[-1:]), {"value": sign.raised})
+        one = Planned(at, call, sign, words, path, tuple(items[-1:]), {"value": sign.raised})
         if (limit := limit_of(one)) and _may_be_at(limit, call, sign):
             yield one
     elif items:
         for item in items:
             given = _given(sign, item)
             if given is not None:
-                yield Planned(at, call, sign, words, (item,), given)
+                yield Planned(at, call, sign, words, path, (item,), given)
     elif sign.optional or not (sign.flags or sign.position or sign.rest):
-        yield Planned(at, call, sign, words)
+        yield Planned(at, call, sign, words, path)
 
 
-def _items(sign: ProbeSign, words: Words) -> list[Item]:
+def _items(sign: ProbeSign, words: Words, path: str) -> list[Item]:
     if sign.rest:
         return words.rest()
     if sign.position:
-        at = len(sign.command.split()) + sign.position - 1
+        at = len(path.split()) + sign.position - 1
         return words.plain[at : at + 1]
     return words.flags(sign.flags)
 

@@ -133,7 +133,7 @@ def _type_sweep(planned: Planned) -> Asking:
         if not listed:
             return _no(planned, argv, f"no candidates: {answer.failed or 'it lists none'}")
         others = (*others, *listed)
-    mine = planned.given.get("value", planned.sign.command)
+    mine = planned.given.get("value", planned.path)
     return (yield from _swap(planned, [one for one in dict.fromkeys(others) if one != mine], mine, control=False))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from graders.contract import KINDS, OUTCOMES
 from graders.reading import LINES, ROWS, Read
-from graders.shape import Key, Report, Shape, each, exactly_one, is_a, one_of, pattern, table, told, whole_within
+from graders.shape import Key, Report, Shape, each, exactly_one, is_a, one_of, pattern, table, text_or, told, whole_within
 
 #: `field op value` in one word: the longest operator wins, so that x==y is no value that begins with =.
 FILTER = r"^\s*(?P<field>[\w.-]+)\s*(?P<op>==|!=|>=|<=|=~|!~|=|<|>|~|:)\s*(?P<quote>[\"']?)(?P<value>.*?)(?P=quote)\s*$"
@@ -44,7 +44,7 @@ class Namespace:
 class ProbeSign:
     """One [[probe]].
 
-    Trigger: the command path `command` (empty: any), called `having` one of these flags (none: whatever it has) and
+    Trigger: one of the command paths `commands` (`command` in the file, one or several; empty: any), called `having` one of these flags (none: whatever it has) and
     `lacking` these, ended with one of `when`. What it is about is the value of one of `flags`, or the plain word at
     `position` behind the path (from 1), or with `rest` what stands behind `--`; `value` takes it apart into
     named groups. `optional`: also where the flag is not there. `told`: output that says it already; nothing is asked.
@@ -64,7 +64,7 @@ class ProbeSign:
     """
 
     kind: str
-    command: str = ""
+    commands: tuple[str, ...] = ("",)
     having: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
     when: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ _NAMESPACE: Shape = {
 }
 _PROBE: Shape = {
     "kind": Key(one_of(*KINDS), required=True),
-    "command": Key(_text),
+    "command": Key(text_or(_texts)),
     "having": Key(_texts),
     "lacking": Key(_texts),
     "when": Key(each(one_of(*OUTCOMES))),
@@ -186,6 +186,8 @@ def probe(entry: Mapping[str, Any]) -> ProbeSign:
     for name in ("read", "size"):
         if name in plain:
             plain[name] = Read(**plain[name])
+    command = plain.pop("command", "")
+    plain["commands"] = command if isinstance(command, tuple) else (command,)
     plain["value"] = NAMED.get(plain.get("value", ""), plain.get("value", ""))
     plain["when"] = plain.get("when") or WHEN[plain["kind"]]
     plain["namespaces"] = tuple(map(_namespace, plain.get("namespaces", ())))
