@@ -24,6 +24,7 @@ setup:
 eval: setup
 	@.venv/bin/labd-eval run --all --jobs $(JOBS)
 	@.venv/bin/labd-eval run --subject git --all --jobs $(JOBS)
+	@.venv/bin/labd-eval run --subject atlas --all --jobs $(JOBS)
 
 test: check
 	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile
@@ -45,6 +46,7 @@ check: setup
 	@.venv/bin/lint-imports --no-cache -q 2>/dev/null || .venv/bin/lint-imports --no-cache
 	@.venv/bin/labd-eval check
 	@.venv/bin/labd-eval check --subject git
+	@.venv/bin/labd-eval check --subject atlas
 	@.venv/bin/labd-eval ledger --check
 
 bench: setup

@@ -275,7 +275,7 @@ def load_all(subject: str = subjects.DEFAULT) -> list[Scenario]:
     problems: list[str] = []
     near: list[str] = []
     for path in sorted(scenarios_dir(subject).glob("*.toml")):
-        if path.name == subjects.FILE:
+        if path.name in subjects.NO_SCENARIOS:
             continue
         try:
             scenarios.append(load(path))

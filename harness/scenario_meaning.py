@@ -31,8 +31,12 @@ def problems_of(scenario: Scenario) -> list[str]:
         found.append(f"grader.type: a scenario with [{scenario.lane}] is graded by outcome, not {kind}")
     if not scenario.loopback and kind == "outcome":
         found.append("grader.type: outcome is for scenarios with [loopback] or [virtual]")
-    if (kind == "repo_state") != (scenario.lane == "local"):
-        found.append("grader.type: repo_state is for scenarios in the lane local, and they are graded by it")
+    if (kind in ("repo_state", "answer")) != (scenario.lane == "local"):
+        found.append("grader.type: repo_state and answer are for the lane local, which is graded by one of them")
+    if kind == "answer" and not (scenario.grader.get("answer") and scenario.grader.get("ran")):
+        found.append(
+            "grader: answer needs at least one [[grader.answer]] and one [[grader.ran]]: knowing is not asking"
+        )
     if kind in ("t1_config", "repo_state") and not any(scenario.grader.get(k) for k in ("assert", "answer")):
         found.append(f"grader: {kind} needs at least one [[grader.assert]] or [[grader.answer]]")
     if (kind == "stated") != (scenario.lane == "stated"):

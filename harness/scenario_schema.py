@@ -84,7 +84,7 @@ ANSWER: Shape = {"contains": Key(_text), "matches": Key(pattern), "lacks": Key(p
 STATED: Shape = {"text": Key(_text, required=True), "when": Key(_when), "matches": Key(pattern)}
 RAN: Shape = {"text": Key(_text, required=True), "when": Key(_when, required=True)}
 GRADER: Shape = {
-    "type": Key(one_of("t1_config", "outcome", "stated", "repo_state"), required=True),
+    "type": Key(one_of("t1_config", "outcome", "stated", "repo_state", "answer"), required=True),
     "assert": Key(each(table(ASSERT, exactly_one(*OPS)))),
     "answer": Key(each(table(ANSWER, exactly_one(*ANSWER)))),
     "ran": Key(each(table(RAN))),

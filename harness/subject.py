@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FILE = "subject.toml"
 DEFAULT = "labd"
 
+#: Files of a subject's folder that are no scenarios.
+NO_SCENARIOS = (FILE, "signs.toml")
+
 _text, _flag = is_a(str, what="a text"), is_a(bool, what="true or false")
 _texts, _named = each(_text), table_of(_text)
 
@@ -36,7 +39,8 @@ SHAPE: Shape = {
     "program": Key(_text, required=True),
     "kind": Key(_text, required=True),
     "lane": Key(one_of("config", "local"), required=True),
-    "find": Key(table({"variable": Key(_text), "beside_python": Key(_flag), "install": Key(_text)})),
+    "find": Key(table({"variable": Key(_text), "beside_python": Key(_flag), "fixture": Key(_text),
+                       "install": Key(_text)})),
     "help": Key(table({"layout": Key(one_of("own", "pages", "git"), required=True), "opaque": Key(_texts),
                        "environment": Key(_named)}), required=True),
     "allowlist": Key(table({"safe": Key(_texts, required=True), "unsafe": Key(_texts, required=True)}), required=True),
@@ -45,6 +49,7 @@ SHAPE: Shape = {
     "state": Key(_named),
     "skills": Key(table({"names": Key(_texts), "command": Key(_texts)})),
     "conditions": Key(table({"empty": Key(_text), "guided": Key(_text)})),
+    "around": Key(table({"programs": Key(_texts), "files": Key(_texts)})),
 }  # fmt: skip
 
 
@@ -62,7 +67,8 @@ class Subject:
     """One subject, checked. `lane`: where its executed scenarios run. `asking`: variables for asking it for its help.
 
     Paths in `state` and `environment` are templates: {root}, {home}, {work} are a sandbox's, and the names of `state`
-    may be used in `environment`.
+    may be used in `environment`. around: other programs that do its work, and its own files (paths or their ends,
+    globs allowed), which an agent that works through it leaves alone.
     """
 
     name: str
@@ -78,6 +84,7 @@ class Subject:
     variable: str = ""
     asking: dict[str, str] = field(default_factory=dict)
     beside_python: bool = False
+    fixture: str = ""
     install: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
@@ -86,6 +93,8 @@ class Subject:
     skill_command: tuple[str, ...] = ()
     empty: str = ""
     guided: str = ""
+    around_programs: tuple[str, ...] = ()
+    around_files: tuple[str, ...] = ()
 
     @cached_property
     def kind(self) -> "Kind":
@@ -95,10 +104,11 @@ class Subject:
 
     def find(self) -> str | None:
         """The absolute path of the installed program: what its variable names, that of this Python (if the subject
-        says so), that on PATH; None if there is none."""
+        says so), that among the fixtures (if it is one of ours), that on PATH; None if there is none."""
         named = os.environ.get(self.variable) if self.variable else None
         beside = [os.path.join(os.path.dirname(sys.executable), self.program)] if self.beside_python else []
-        for path in [named] if named else [*beside, shutil.which(self.program)]:
+        ours = [str(data_dir("fixtures") / self.fixture)] if self.fixture else []
+        for path in [named] if named else [*beside, *(ours or [shutil.which(self.program)])]:
             if path and os.access(path, os.X_OK) and os.path.isfile(path):
                 return os.path.abspath(path)
         return None
@@ -146,15 +156,16 @@ def read(path: Path) -> Subject:
         raise ScenarioError([f"{path}: {error}"], []) from error
     _check(told, path)
     find, helps, allowed = told.get("find", {}), told["help"], told["allowlist"]
-    skills, starts = told.get("skills", {}), told.get("conditions", {})
+    skills, starts, around = told.get("skills", {}), told.get("conditions", {}), told.get("around", {})
     return Subject(
         name=told["name"], title=told["title"], program=told["program"], kind_name=told["kind"], lane=told["lane"],
         path=path, layout=helps["layout"], opaque=tuple(helps.get("opaque", ())), asking=helps.get("environment", {}),
         safe=tuple(allowed["safe"]), unsafe=tuple(allowed["unsafe"]), variable=find.get("variable", ""),
-        beside_python=find.get("beside_python", False), install=find.get("install", ""),
+        beside_python=find.get("beside_python", False), fixture=find.get("fixture", ""), install=find.get("install", ""),
         environment=told.get("environment", {}), policy=Policy(**told.get("policy", {})), state=told.get("state", {}),
         skills=tuple(skills.get("names", ())), skill_command=tuple(skills.get("command", ())),
         empty=starts.get("empty", ""), guided=starts.get("guided", ""),
+        around_programs=tuple(around.get("programs", ())), around_files=tuple(around.get("files", ())),
     )  # fmt: skip
 
 

@@ -28,8 +28,8 @@ def written(tmp_path, text):
 
 
 def test_those_that_ship_load_and_labd_is_the_default():
-    assert subject.names() == ["labd", "git"]
-    assert [one.lane for one in subject.all_of_them()] == ["config", "local"]
+    assert subject.names() == ["labd", "atlas", "git"]
+    assert [one.lane for one in subject.all_of_them()] == ["config", "local", "local"]
     assert subject.load().find() is not None
 
 
