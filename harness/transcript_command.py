@@ -34,8 +34,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
     """Print the normal form of a transcript."""
     place = Path(values.path)
-    raw = _read(place)
-    product = values.product or _product(raw)
+    raw = read(place)
+    product = values.product or product_of(raw)
     if product is None:
         product = "atif"  # which no file here is: it names the first line that made no sense
     try:
@@ -45,7 +45,7 @@ def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
             f"labd-eval transcript {values.path} --product text" if place.is_file() else "labd-eval transcript --help"
         )
         raise Usage(f"{values.path}: {error}", hint=hint) from error
-    told = _confirmed(place, told)
+    told = confirmed(place, told)
     if values.atif:
         sys.stdout.write(json.dumps(transcripts.to_atif(told), indent=1, sort_keys=True) + "\n")
     elif values.json:
@@ -55,7 +55,7 @@ def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
     return 0
 
 
-def _confirmed(place: Path, told: Transcript) -> Transcript:
+def confirmed(place: Path, told: Transcript) -> Transcript:
     """With the exit codes that the recorder saw, where `place` is a stored trial that has a record."""
     if not (place / "trial.json").is_file():
         return told
@@ -67,7 +67,7 @@ def _confirmed(place: Path, told: Transcript) -> Transcript:
     return transcripts.from_dict(joined.confirmed(plain, found))
 
 
-def _read(place: Path) -> dict[str, bytes]:
+def read(place: Path) -> dict[str, bytes]:
     """The files by the names that they have under a bundle's raw/. A bundle, its raw/, a directory of logs, a file."""
     if place.is_file():
         family = sorted((place.with_suffix("") / "subagents").glob("agent-*"))
@@ -96,7 +96,7 @@ def _limited(paths: dict[str, Path]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items()}
 
 
-def _product(raw: dict[str, bytes]) -> str | None:
+def product_of(raw: dict[str, bytes]) -> str | None:
     """Whose transcript it is: by what the program printed, else by its logs."""
     first = [name for name in ("stdout", "calls.jsonl") if name in raw]
     for name in [*first, *(name for name in raw if name.startswith("session/"))]:
@@ -113,11 +113,11 @@ def table(told: Transcript) -> str:
     """A row a call; what it is, above; the answer, usage and what could not be read, below."""
     rows = [("thread", "call", "state", "exit", "source", "command"), *(_row(told, call) for call in told.calls)]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    room = max(30, _columns() - sum(widths) - 10)
+    room = max(30, columns() - sum(widths) - 10)
     body = []
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row[:5], widths, strict=True)]
-        body.append("  ".join([*cells, _cut(row[5], room)]).rstrip())
+        body.append("  ".join([*cells, cut(row[5], room)]).rstrip())
     return "\n".join([*_head(told), "", *(body if told.calls else ["no calls"]), "", *_tail(told)]) + "\n"
 
 
@@ -129,13 +129,13 @@ def _row(told: Transcript, call: Call) -> tuple[str, ...]:
     tool = f"{call.tool} (invented)" if call.kind == "invented" else call.tool
     what = call.command if call.command is not None else json.dumps(call.input, sort_keys=True)
     cells = (
-        _cut(thread, 20),
-        _cut(tool or "?", 28),
+        cut(thread, 20),
+        cut(tool or "?", 28),
         call.state,
         code if shell else "-",
         call.exit_source if shell else "-",
     )
-    return (*map(_shown, cells), _shown(what))
+    return (*map(shown, cells), shown(what))
 
 
 def _head(told: Transcript) -> list[str]:
@@ -146,7 +146,7 @@ def _head(told: Transcript) -> list[str]:
     head = [f"{told.product}{version}, {told.format}{model}", f"ended: {ended}{detail}"]
     if told.truncated:
         head.append("the end of the file is missing")
-    return [_cut(_shown(line), 300) for line in head]
+    return [cut(shown(line), 300) for line in head]
 
 
 def _tail(told: Transcript) -> list[str]:
@@ -167,22 +167,22 @@ def _tail(told: Transcript) -> list[str]:
     if told.unknown_events:
         lines.append("not known: " + ", ".join(f"{name} ({n})" for name, n in sorted(told.unknown_events.items())[:10]))
     return [
-        *(_cut(_shown(line), 300) for line in lines),
+        *(cut(shown(line), 300) for line in lines),
         "answer:",
-        *(f"  {_shown(one)}" for one in told.answer.split("\n")),
+        *(f"  {shown(one)}" for one in told.answer.split("\n")),
     ]
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """On one line, with nothing that a terminal would act on."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _columns() -> int:
+def columns() -> int:
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError):
