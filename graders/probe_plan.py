@@ -35,7 +35,7 @@ class Signs(Protocol):
 
 @dataclass(frozen=True)
 class Planned:
-    """One probe of the call `at`: what its `given` names stand for, the command's `path`, and the `items` that it is about."""
+    """One probe of the call `at`: the command's `path`, the `items` that it is about, what the `given` names stand for."""
 
     at: int
     call: Call

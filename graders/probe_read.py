@@ -206,7 +206,7 @@ def _argv_echo(planned: Planned) -> Asking:
 
 def _joined(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
     """Any of the values: what each finds alone has to be in the whole. Names what was dropped."""
-    if read.number is not None:
+    if reading.is_count(read, whole):
         found = [(value, reading.size(read, text)) for value, text in alone]
         size = reading.size(read, whole)
         if size is None or any(one is None for _, one in found):

@@ -11,7 +11,7 @@ from typing import Any
 
 from graders.contract import KINDS, OUTCOMES
 from graders.reading import LINES, ROWS, Read
-from graders.shape import Key, Report, Shape, each, exactly_one, is_a, one_of, pattern, table, text_or, told, whole_within
+from graders.shape import Key, Report, Shape, each, is_a, one_of, pattern, table, text_or, told, whole_within
 
 #: `field op value` in one word: the longest operator wins, so that x==y is no value that begins with =.
 FILTER = r"^\s*(?P<field>[\w.-]+)\s*(?P<op>==|!=|>=|<=|=~|!~|=|<|>|~|:)\s*(?P<quote>[\"']?)(?P<value>.*?)(?P=quote)\s*$"
@@ -44,10 +44,11 @@ class Namespace:
 class ProbeSign:
     """One [[probe]].
 
-    Trigger: one of the command paths `commands` (`command` in the file, one or several; empty: any), called `having` one of these flags (none: whatever it has) and
-    `lacking` these, ended with one of `when`. What it is about is the value of one of `flags`, or the plain word at
-    `position` behind the path (from 1), or with `rest` what stands behind `--`; `value` takes it apart into
-    named groups. `optional`: also where the flag is not there. `told`: output that says it already; nothing is asked.
+    Trigger: one of the command paths `commands` (`command` in the file, one or several; empty: any), called `having`
+    one of these flags (none: whatever it has) and `lacking` these, ended with one of `when`. What it is about is the
+    value of one of `flags`, or the plain word at `position` behind the path (from 1), or with `rest` what stands behind
+    `--`; `value` takes it apart into named groups. `optional`: also where the flag is not there. `told`: output that
+    says it already; nothing is asked.
 
     Question: `ask` is a command that lists what there is (the vocabulary, or the candidates), or resolves a thing;
     `candidates` are the other fields, types, verbs. A candidate's question is the call with `replace` in the place of
@@ -123,7 +124,16 @@ _READ: Shape = {
     "pattern": Key(pattern),
     "number": Key(pattern),
 }
-_read = table(_READ, exactly_one("json", "rows", "number"))
+
+
+def _one_way(entry: dict[str, Any], key: str, report: Report) -> None:
+    if not {"json", "rows", "number"} & set(entry):
+        report(key, "expected json, rows or number, found none", [])
+    if {"rows", "number"} <= set(entry):
+        report(key, "rows and number are two ways to read a text; one is enough", [])
+
+
+_read = table(_READ, _one_way)
 _NAMESPACE: Shape = {
     "name": Key(_text, required=True),
     "ask": Key(_texts, required=True),

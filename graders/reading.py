@@ -18,9 +18,10 @@ ROWS = ("lines", "csv", "table")
 @dataclass(frozen=True)
 class Read:
     """Where an answer stands. `json`: a path (`places[].name`; `[]` goes through an array or the values of a table,
-    `{}` through a table's names; empty: the whole document; JSON Lines are one array). Else `rows`: lines, or CSV, or
-    a table of columns set apart by blanks, behind `header` lines. `pattern`: what is taken of each row (its first
-    group), and the rows that count. `number`: the answer is a count, which the first group of `number` finds.
+    `{}` through a table's names, `a|b` to both; empty: the whole document; JSON Lines are one array). Else `rows`:
+    lines, or CSV, or a table of columns set apart by blanks, behind `header` lines. `pattern`: what is taken of each
+    row (its first group), and the rows that count. `number`: the answer is a count, which the first group of `number`
+    finds. With `json` and one of the others, what is no JSON object or array is read as those say.
     """
 
     json: str | None = None
@@ -36,13 +37,13 @@ LINES = Read(rows="lines")
 
 def values(read: Read, text: str) -> list[str] | None:
     """The values of an answer, as texts; None if it is not of that form."""
-    if read.json is not None:
-        document = _document(text)
-        found = None if document is ... else list(_at(document, read.json))
-        if found is None:
-            return None
+    document = _document(text, read)
+    if document is not ...:
+        found = _at(document, read.json or "")
         listed = [part for one in found for part in (one if isinstance(one, list) else [one])]
         return [_text(one) for one in listed if one is not None]
+    if read.rows is None and read.number is None:
+        return None
     lines = [line for line in text.split("\n")[read.header :] if line.strip()]
     if read.rows == "csv":
         lines = [",".join(row) for row in csv.reader(io.StringIO("\n".join(lines))) if row]
@@ -54,26 +55,40 @@ def values(read: Read, text: str) -> list[str] | None:
 
 def size(read: Read, text: str) -> int | None:
     """How much an answer holds: the number that it is, or how many values it has; None if it is not of that form."""
-    if read.number is not None:
-        found = re.search(read.number, text, re.M)
-        return int(found[1]) if found else None
-    if read.json is None:
+    document = _document(text, read)
+    if document is ...:
+        if read.number is not None:
+            found = re.search(read.number, text, re.M)
+            return int(found[1]) if found else None
         told = values(read, text)
         return None if told is None else len(told)
-    document = _document(text)
-    if document is ...:
-        return None
-    found_at = list(_at(document, read.json))
-    if len(found_at) == 1 and not read.json.endswith("[]"):
-        one = found_at[0]
+    at = list(_at(document, read.json or ""))
+    if len(at) == 1 and not (read.json or "").endswith("[]"):
+        one = at[0]
         if isinstance(one, int) and not isinstance(one, bool):
             return one
         return len(one) if isinstance(one, list | dict) else int(one is not None)
-    return sum(one is not None for one in found_at)
+    return sum(one is not None for one in at)
 
 
-def _document(text: str) -> Any:
-    """The JSON of a text, or its JSON Lines as an array; `...` if it is neither."""
+def is_count(read: Read, text: str) -> bool:
+    """Whether an answer is a number and tells no values."""
+    document = _document(text, read)
+    if document is ...:
+        return read.number is not None
+    return any(isinstance(one, int) for one in _at(document, read.json or ""))
+
+
+def _document(text: str, read: Read) -> Any:
+    """The JSON of a text, or its JSON Lines as an array; `...` if it is neither, or is to be read otherwise."""
+    if read.json is None:
+        return ...
+    found = _json(text)
+    otherwise = read.rows is not None or read.number is not None
+    return ... if otherwise and not isinstance(found, list | dict) else found
+
+
+def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -92,12 +107,11 @@ def _at(value: Any, path: str) -> Iterator[Any]:
         yield value
         return
     name, through = (step[:-2], step[-2:]) if step.endswith(("[]", "{}")) else (step, "")
-    if name:
-        if not isinstance(value, dict) or name not in value:
-            return
-        value = value[name]
-    for part in _through(value, through):
-        yield from _at(part, left)
+    for one in name.split("|") if name else ():
+        if isinstance(value, dict) and one in value:
+            yield from (found for part in _through(value[one], through) for found in _at(part, left))
+    if not name:
+        yield from (found for part in _through(value, through) for found in _at(part, left))
 
 
 def _through(value: Any, how: str) -> list[Any]:

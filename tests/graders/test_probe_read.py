@@ -225,16 +225,16 @@ def test_a_value_that_alone_is_refused_proves_nothing() -> None:
 # -- entity check
 
 _LISTS = {"regions": "MA\nMT\nTX\nMassachusetts\nMontana\nTexas\n", "countries": "MA\nMT\nFR\nUS\nMorocco\nMalta\n"}
-_US = '"country": "United States", "country_code": "US"'
+_US = '"country": "United States", "country_code": "US"}'
 
 
 @pytest.mark.parametrize(
     ("place", "resolved"),
     [
-        ("Cambridge, MA", '{"region": "Massachusetts", "region_code": "MA", %s}' % _US),  # no Morocco
-        ("Malta, MT", '{"region": "Montana", "region_code": "MT", %s}' % _US),  # the state's name, too
+        ("Cambridge, MA", '{"region": "Massachusetts", "region_code": "MA", ' + _US),  # no Morocco
+        ("Malta, MT", '{"region": "Montana", "region_code": "MT", ' + _US),  # the state's name, too
         ("Malta, MT", '{"region": "", "region_code": "", "country": "Malta", "country_code": "MT"}'),
-        ("Paris, texas", '{"region": "Texas", "region_code": "TX", %s}' % _US),
+        ("Paris, texas", '{"region": "Texas", "region_code": "TX", ' + _US),
     ],
 )
 def test_a_qualifier_that_fits_in_one_set_of_names_is_not_belied_by_another(place: str, resolved: str) -> None:
