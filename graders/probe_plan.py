@@ -35,7 +35,7 @@ class Signs(Protocol):
 
 @dataclass(frozen=True)
 class Planned:
-    """One probe of the call `at`: the command's `path`, the `items` that it is about, what the `given` names stand for."""
+    """One probe of the call `at`: the command's `path`, the `items` that it is about, what `given` names stand for."""
 
     at: int
     call: Call

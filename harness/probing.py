@@ -182,7 +182,7 @@ class _Asker:
 
 def _trouble(ended: execute.Ended, limit: float) -> str:
     if ended.ended_by == "time_limit":
-        return f"no answer within {limit:g} s"
+        return f"no answer within {limit:.2g} s"
     if ended.ended_by != "exit":
         return ended.error or ended.ended_by
     if ended.cut:

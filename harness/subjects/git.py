@@ -5,6 +5,7 @@ record of its own: it is recorded."""
 import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,8 +70,11 @@ class Git(Kind):
 
     def restore(self, bundle: Path, root: Path) -> tuple[Path, ...]:
         """The agent's directory, as it was at the end; links that lead out of it are left out."""
-        with tarfile.open(fileobj=io.BytesIO((bundle / STATE).read_bytes()), mode="r:gz") as packed:
-            packed.extractall(root / "work", filter=_inside)
+        try:
+            with tarfile.open(fileobj=io.BytesIO((bundle / STATE).read_bytes()), mode="r:gz") as packed:
+                packed.extractall(root / "work", filter=_inside)
+        except (tarfile.TarError, EOFError, zlib.error) as error:
+            raise ValueError(f"{STATE}: {error}") from error
         name = root / "home" / ".gitconfig"
         name.write_text(IDENTITY)
         return root / "work", name
