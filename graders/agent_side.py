@@ -20,10 +20,14 @@ _PLACEHOLDER = re.compile(r"<.*>|\[.*\]|\{.*\}|[A-Z][A-Z0-9_-]+|\.\.\.|…")
 def ignored(
     calls: Sequence[Call], offered: Sequence[Sequence[str]], answer: str, program: str
 ) -> tuple[AgentSide, ...]:
-    """The hints that the call after them did not use. `offered`: what each call's output suggested, empty for none."""
+    """The hints that the call after them did not use. `offered`: what each call's output suggested, empty for none.
+
+    Advice beside an answer that was whole is none that anybody needs: only what a failure came with is told.
+    """
     found = []
     for at, suggestions in enumerate(offered):
-        entry = _ignored(calls, at, tuple(suggestions), answer, program) if suggestions else None
+        meant = suggestions and calls[at].outcome != "ok"
+        entry = _ignored(calls, at, tuple(suggestions), answer, program) if meant else None
         found += [entry] if entry else []
     return tuple(found)
 

@@ -27,6 +27,8 @@ def render(report: dict[str, Any]) -> str:
 
 def _column(heading: str, told: dict[str, Any]) -> Iterator[str]:
     yield f"{heading}, {told['condition']}: {told['calls']} calls in {told['attempts']} trials"
+    if not told["calls"]:
+        return
     yield f"  score {words.score_text(told['score'])}; hints ignored: {words.hints_text(told['hints_ignored'])}"
     digits = len(str(told["calls"]))
     for name in NAMES:
@@ -58,5 +60,7 @@ def _scenarios(cells: dict[str, dict[str, Any]]) -> Iterator[str]:
     width = max(len("by scenario"), *map(len, cells))
     yield "  " + "  ".join([f"{'by scenario':<{width}}", *(f"{name:>4}" for name in NAMES)])
     for name, cell in cells.items():
+        if not cell["calls"]:
+            continue
         counts = (str(cell["counts"][one] or ".") for one in NAMES)
         yield "  " + "  ".join([f"{name:<{width}}", *(f"{count:>4}" for count in counts)])

@@ -43,6 +43,10 @@ def test_a_hint_used_only_in_the_answer_is_told_so() -> None:
     assert one.detail == "hint offered bus_station; call 2 did not use it; the answer does"
 
 
+def test_advice_beside_a_whole_answer_is_no_hint_that_could_be_ignored() -> None:
+    assert found(RIGHT, OTHER, hints={0: ("--limit",)}) == ()
+
+
 def test_words_of_prose_that_stand_in_a_call_are_no_use_of_the_hint() -> None:
     # hint: "did you mean bus_station (L3, travel)": the signs name bus_station alone, and `travel` is no use of it
     (one,) = found(WRONG, call("ok", "count --where category=travel"), hints={0: HINT})
