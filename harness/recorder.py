@@ -29,9 +29,9 @@ import time
 TYPE_CHECKING = False
 
 if __package__ or TYPE_CHECKING:
-    from harness.streams import CHUNK, close_all_but, copy, is_open, pipe, same_file, write_all
+    from harness.streams import CHUNK, STAMP_BYTES, close_all_but, copy, is_open, pipe, same_file, write_all
 else:  # run by a wrapper, which knows where this file is and nothing more
-    from streams import CHUNK, close_all_but, copy, is_open, pipe, same_file, write_all
+    from streams import CHUNK, STAMP_BYTES, close_all_but, copy, is_open, pipe, same_file, write_all
 
 SLOW_READER_S = 0.25
 FAILED_TO_RECORD = 126
@@ -166,6 +166,7 @@ def _main(real: str, log: str, words: list[bytes]) -> None:
     end: dict[str, object] = {
         "rec": "end", "id": identity, "t": time.time(), "code": child.code, "signal": child.signal_name(),
         "duration_ms": round((time.monotonic_ns() - started) / 1e6, 3),
+        "first_byte_ms": None if child.first is None else round((child.first - started) / 1e6, 3),
         "stdout_head": heads[0], "stderr_head": heads[1], "lab_before": None, "lab_after": None,
     }  # fmt: skip
     if child.error:
@@ -186,6 +187,7 @@ class _Child:
         self.code: int | None = None
         self.signal: int | None = None
         self.error: str | None = None
+        self.first: int | None = None  # when its first byte came, on whichever stream (monotonic, ns); `heads` tells
         self.pid = 0
         self._controls: dict[int, int] = {}  # stream → the pipe on which its copier tells the head
         self._os_signals = _signal
@@ -286,7 +288,9 @@ class _Child:
                 if not part:
                     poller.unregister(control)
                     del waiting[control]
-        return tuple(_text(heads[fd]) if fd in heads else None for fd in (1, 2))  # type: ignore[return-value]
+        stamps = [int.from_bytes(told[:STAMP_BYTES], "big") for told in heads.values() if told]
+        self.first = min(stamps, default=None)
+        return tuple(_text(heads[fd][STAMP_BYTES:]) if fd in heads else None for fd in (1, 2))  # type: ignore[return-value]
 
 
 def _nothing(number: int, frame: object) -> None:

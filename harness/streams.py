@@ -6,13 +6,16 @@ record. As light as the recorder.
 
 import os
 import sys
+import time
 
 HEAD_BYTES = 512
+STAMP_BYTES = 8  # in front of a head: when its first byte came (monotonic, ns, big-endian)
 CHUNK = 65536
 
 
 def copy(source: int, sink: int, stop: int, control: int) -> None:
-    """Copy `source` to `sink` until its end, in a process of its own. Tells the head on `control`, then closes it.
+    """Copy `source` to `sink` until its end, in a process of its own. Tells the head on `control`, behind the time at
+    which it began to come, then closes that.
 
     `control` is closed as soon as all is passed on that was in the pipe when `stop` was closed (the program has
     ended). A `sink` that nobody reads any more closes `source`, so that the program's next write gets its SIGPIPE.
@@ -34,7 +37,10 @@ def copy(source: int, sink: int, stop: int, control: int) -> None:
         if source in ready:
             chunk = os.read(source, CHUNK)
             if told < HEAD_BYTES and control >= 0:
-                told += _tell(control, chunk[: HEAD_BYTES - told])
+                head = chunk[: HEAD_BYTES - told]
+                if head and not told:
+                    _tell(control, time.monotonic_ns().to_bytes(STAMP_BYTES, "big"))
+                told += _tell(control, head)
             if not chunk or not _pass_on(sink, chunk):
                 os._exit(0)
             due = None if due is None else max(0, due - len(chunk))

@@ -125,6 +125,15 @@ def test_the_record_says_who_where_and_how_it_ended(recorded: Recorded, tmp_path
     assert end["duration_ms"] > 0
 
 
+def test_the_record_says_when_the_first_byte_came_on_whichever_stream(recorded: Recorded) -> None:
+    tool = recorded.put('#!/bin/sh\nsleep 0.3; test $# = 0 || exit 0; echo err >&2; sleep 0.2; echo out\n')
+    recorded.run([tool])
+    recorded.run([tool, "quiet"])
+    spoke, silent = recorded.records("end")
+    assert 300 <= spoke["first_byte_ms"] <= spoke["duration_ms"] - 150
+    assert silent["first_byte_ms"] is None
+
+
 def test_the_head_is_cut_and_may_hold_any_byte(recorded: Recorded) -> None:
     tool = recorded.python("sys.stdout.buffer.write(bytes(range(256)) * 40)")
     _, out, _ = recorded.run([tool])
