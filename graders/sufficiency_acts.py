@@ -101,9 +101,9 @@ def query(call: Mapping[str, Any], commands: Sequence[tuple[str, ...]]) -> str:
     """What was asked, for a person."""
     if commands:
         return "; ".join(shlex.join(word for word in words if word) for words in commands)
-    told = _input(call)
+    told = _input(call) if call.get("kind") != "shell" else {"command": _command(call)}
     asked = next((told[key] for key in _QUERY_KEYS if isinstance(told.get(key), str) and told[key]), None)
-    return json.dumps(asked if asked is not None else told, sort_keys=True, ensure_ascii=False)
+    return f'"{asked}"' if asked is not None else json.dumps(told, sort_keys=True, ensure_ascii=False)
 
 
 def act(call: Mapping[str, Any], thing: Thing) -> Act:

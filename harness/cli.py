@@ -12,7 +12,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import compare_command, ledger_command, model_command, program_options, subject, transcript_command
+from harness import (
+    compare_command,
+    ledger_command,
+    model_command,
+    program_options,
+    subject,
+    sufficiency_command,
+    transcript_command,
+)
 from harness.report import FORMATS
 from labd.errors import LabdError, Usage, nearest
 
@@ -58,6 +66,7 @@ EXAMPLES = {
     "transcript": """\
   labd-eval transcript session.jsonl                what an agent ran, and how it ended, whatever program it was
   labd-eval transcript runs/R/trials/T --atif       a stored trial's, in the interchange form ATIF 1.8""",
+    "sufficiency": sufficiency_command.EXAMPLES,
     "compare": compare_command.EXAMPLES,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
@@ -106,6 +115,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("calibrate", "hold the graders, and a judge, against sessions that people have scored"),
         ("transcript", "what an agent said and did, from the transcript of any known program"),
         ("report", "the report of a run"),
+        ("sufficiency", sufficiency_command.HELP),
         ("compare", compare_command.HELP),
         ("model", model_command.HELP),
         ("ledger", ledger_command.HELP),
@@ -153,7 +163,7 @@ def _options(made: dict[str, _Parser]) -> None:
         add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
-    for name in ("run", "loopback", "versus", "grade", "judge", "report", "compare"):
+    for name in ("run", "loopback", "versus", "grade", "judge", "report", "compare", "sufficiency"):
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
     for name in ("judge", "calibrate"):
@@ -168,6 +178,7 @@ def _options(made: dict[str, _Parser]) -> None:
     told = "a file of scored sessions, or a directory of such (default: those that come along)"
     made["calibrate"].add_argument("labels", nargs="?", metavar="LABELS", help=told)
     transcript_command.options(made["transcript"])
+    sufficiency_command.options(made["sufficiency"])
     compare_command.options(made["compare"])
     made["report"].add_argument("--format", action=_Once, default="table", choices=FORMATS,
                                 help="the form of the answer (default: table)")  # fmt: skip
@@ -219,7 +230,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
                   "transcript": transcript_command, "compare": compare_command,
-                  "ledger": ledger_command}  # fmt: skip
+                  "ledger": ledger_command, "sufficiency": sufficiency_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()
