@@ -6,10 +6,11 @@ network look like is each program's own, and is said here as data, never guessed
     [[empty]]                  # the first entry that fits a call decides; without one: stdout is blank
     command = "count"          # the command path, or several; "" or left out: any command
     having = ["--quiet"]       # only with one of these flags
+    lacking = ["--grep"]       # … and with none of these
     rest = true                # only with words behind `--` (false: only without)
     exit = [1]                 # exit codes, besides 0, that are an answer and no refusal; or "any"
     refused = '^fatal: '       # … unless stderr has this: then it is a refusal, whatever the code
-    json = "places"            # where the answer stands if it is JSON ("": all of it): [], {}, 0, null, "" are empty
+    json = "places"            # where the answer stands if it is JSON ("": all of it): [], {}, 0, null are empty
     number = '^(\\d+)$'        # if it is text: a count, which is empty at 0
     rows = "csv"               # … or rows (csv, table, lines) behind `header` lines, of which there is none;
     pattern = '^\\s*\\S+:'      #   rows that don't have it don't count
@@ -32,7 +33,8 @@ network look like is each program's own, and is said here as data, never guessed
     waste = 10                 # an answer this many times as large as its limit flag asked for ([[probe]] limit_raise)
 
 [[probe]] and [words] are those of graders/probe_signs.py. A hint's named groups `word` and `command` are what it
-suggests; of a JSON hint, what the patterns find in it, else the value itself if it is one word.
+suggests; of a JSON hint, what the patterns find in it, or else the value itself. An empty answer that says what was
+looked through and what is there guides, too: it has no words to suggest.
 """
 
 import tomllib
@@ -83,6 +85,7 @@ class EmptySign:
 
     commands: tuple[str, ...] = ()
     having: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
     rest: bool | None = None
     exit: tuple[int, ...] | None = ()  # None: any
     refused: str = ""
@@ -160,6 +163,7 @@ def _number(value: Any, key: str, report: Report) -> None:
 _EMPTY: Shape = {
     "command": Key(text_or(_texts)),
     "having": Key(_texts),
+    "lacking": Key(_texts),
     "rest": Key(_flag),
     "exit": Key(_codes_or_any),
     "refused": Key(pattern),
@@ -219,6 +223,6 @@ def _empty(entry: dict[str, Any]) -> EmptySign:
     elif "rows" in entry:
         text = Read(rows=entry["rows"], header=entry.get("header", 0), pattern=entry.get("pattern"))
     return EmptySign(
-        commands, tuple(entry.get("having", ())), entry.get("rest"), None if code == ANY else tuple(code),
+        commands, tuple(entry.get("having", ())), tuple(entry.get("lacking", ())), entry.get("rest"), None if code == ANY else tuple(code),
         entry.get("refused", ""), entry.get("json"), text, entry.get("never", False),
     )  # fmt: skip

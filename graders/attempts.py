@@ -1,0 +1,223 @@
+"""The record of one attempt, from its bundle: the commands that the recorder saw, each with its class. Pure.
+
+Which commands ran, in which order and how they ended is the recorder's word alone; the agent's prose is never asked.
+The recorder keeps the beginning of what was printed; where a call of the transcript (or of a scripted agent's own list)
+is surely that command and goes on as the record begins, its text is taken, so that an answer is judged whole.
+"""
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graders import joined, route
+from graders.argv_records import Invocation
+from graders.bundle_view import Bundle
+from graders.contract import Answer, Record
+from graders.joined import HEAD_BYTES
+from graders.signs import Signs
+from graders.taxonomy import Facts, classified, classify
+
+#: What trial.json says of the run that a record carries along.
+_CONFIG = ("options", "scripted_model", "limits", "policy", "lane", "hashes", "allowlist")
+#: What the agent's own first record lists.
+_FIRST = ("tools", "skills", "agents", "mcp_servers", "memory")
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What somebody else than the recorder says that a command printed. None: not told apart from the other stream."""
+
+    stdout: str
+    stderr: str | None
+
+
+def attempt(bundle: Bundle, signs: Signs) -> Record:
+    """The attempt, classified by what it left; what probes find comes to it by `taxonomy.classified`.
+
+    Raises BundleError for a bundle that can't be read.
+    """
+    trial = bundle.trial
+    runs = acted(bundle)
+    record = Record(
+        question_id=str(trial.get("scenario") or ""),
+        repeat=_whole(trial.get("number")),
+        calls=tuple(classify(one, signs) for one in facts(bundle, signs, runs)),
+        agent_side=(),
+        tools_used=tools_used(bundle.transcript),
+        program_calls=len(runs),
+        answer=Answer(bundle.answer or ""),
+        subject=_subject(trial),
+        condition=str(trial.get("condition") or ""),
+        config=_config(bundle),
+        env=dict(trial.get("versions") or {}),
+        trial=str(trial.get("id") or ""),
+        agent=str(trial.get("agent") or ""),
+    )
+    return classified(record, signs)
+
+
+def acted(bundle: Bundle) -> list[Invocation]:
+    """The subject's recorded invocations, without those by which the harness laid the desk for the agent."""
+    runs = route.subject_invocations(bundle)
+    begun = _begun(bundle)
+    return [one for one in runs if begun is None or not _before(one, begun)]
+
+
+def _begun(bundle: Bundle) -> float | None:
+    """When the last of the prepared steps had ended (seconds since 1970); None where nothing was prepared."""
+    desk = bundle.scenario.get("loopback") or bundle.scenario.get("virtual") or {}
+    prepared = len(desk.get("prepared") or ())
+    if not prepared or len(bundle.calls) < prepared:
+        return None
+    last = bundle.calls[prepared - 1]
+    return float(last["t"]) + float(last["duration_s"])
+
+
+def _before(one: Invocation, moment: float) -> bool:
+    at = one.start.get("t")
+    return isinstance(at, int | float) and at < moment
+
+
+# -- what is known of each command -----------------------------------------------------------------------------------
+
+
+def facts(bundle: Bundle, signs: Signs, runs: Sequence[Invocation]) -> Iterator[Facts]:
+    """What is known of each of these invocations."""
+    told = _told(bundle, runs)
+    valued = _valued(bundle.surface, signs)
+    for one in runs:
+        yield _facts(one, told.get(id(one)), valued)
+
+
+def _facts(one: Invocation, told: _Told | None, valued: frozenset[str]) -> Facts:
+    end = one.end or {}
+    heads = [end.get(name) for name in ("stdout_head", "stderr_head")]
+    out, err = (head if isinstance(head, str) else "" for head in heads)
+    whole = one.ended and all(isinstance(head, str) and not _cut(head) for head in heads)
+    if told is not None:
+        whole, out, err = (
+            told.stderr is not None or not _cut(err),
+            told.stdout,
+            err if told.stderr is None else told.stderr,
+        )
+    lasted = _seconds(end.get("duration_ms"))
+    return Facts(tuple(one.argv[1:]), one.code, out, err, whole, one.signal, lasted, _silent(end, lasted),
+                 one.operation, valued)  # fmt: skip
+
+
+def _silent(end: Mapping[str, Any], lasted: float | None) -> float | None:
+    """How long it was surely silent: until its first byte, or all the time where none came."""
+    if (first := _seconds(end.get("first_byte_ms"))) is not None:
+        return first
+    heads = (end.get("stdout_head"), end.get("stderr_head"))
+    return lasted if all(head == "" for head in heads) else None
+
+
+def _seconds(milliseconds: Any) -> float | None:
+    known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
+    return milliseconds / 1000 if known else None
+
+
+def _valued(surface: Mapping[str, Any] | None, signs: Signs) -> frozenset[str]:
+    """The flags that take a value and may stand before the command: by the live command reference, and by the signs."""
+    flags = {*signs.words.valued, *(flag for sign in signs.probes for flag in sign.flags)}
+    if surface is None:
+        return frozenset(flags)
+    for entry in surface.get("globals") or ():
+        flags.update(entry.get("flags") or () if entry.get("takes_value") else ())
+    return frozenset(flags)
+
+
+# -- the whole of what it printed ------------------------------------------------------------------------------------
+
+
+def _told(bundle: Bundle, runs: Sequence[Invocation]) -> dict[int, _Told]:
+    """By the invocation's identity: what a call that is surely it shows of its output."""
+    if bundle.transcript is not None:
+        return _by_transcript(bundle.transcript, runs, route.subject(bundle.trial))
+    return _by_list(bundle.calls, runs, route.subject(bundle.trial))
+
+
+def _by_transcript(transcript: Mapping[str, Any], runs: Sequence[Invocation], subject: str) -> dict[int, _Told]:
+    found = {}
+    for said in joined.join(transcript, runs, subject).matched:
+        text = said.call.get("output")
+        if len(said.runs) != 1 or not said.found.whole or not isinstance(text, str):
+            continue
+        out, err = _heads(said.runs[0])
+        if not err.strip() and _goes_on(out, text):  # both streams in one text: only where the other is blank
+            found[id(said.runs[0])] = _Told(text, None)
+    return found
+
+
+def _by_list(calls: Sequence[Mapping[str, Any]], runs: Sequence[Invocation], subject: str) -> dict[int, _Told]:
+    """A scripted agent's list: a command of the same words, the first that is left, in order."""
+    found, left = {}, list(runs)
+    for call in calls:
+        words = [str(word) for word in call.get("argv") or ()]
+        if not words or posixpath.basename(words[0]) != subject:
+            continue
+        one = next((run for run in left if run.argv[1:] == words[1:]), None)
+        texts = [call.get(name) for name in ("stdout", "stderr")]
+        if one is None or call.get("cut") or not all(isinstance(text, str) for text in texts):
+            continue
+        if all(_goes_on(head, str(text)) for head, text in zip(_heads(one), texts, strict=True)):
+            left = left[left.index(one) + 1 :]
+            found[id(one)] = _Told(str(texts[0]), str(texts[1]))
+    return found
+
+
+def _heads(one: Invocation) -> tuple[str, str]:
+    end = one.end or {}
+    out, err = (str(end.get(name) or "") for name in ("stdout_head", "stderr_head"))
+    return out, err
+
+
+def _goes_on(head: str, text: str) -> bool:
+    """Whether a text begins as the record does; a character that the record cut in two is left out of it."""
+    known = head.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") if _cut(head) else head
+    return text.startswith(known)
+
+
+def _cut(head: str) -> bool:
+    """Whether there may be more than the head."""
+    return len(head.encode("utf-8", "surrogatepass")) >= HEAD_BYTES
+
+
+# -- what it ran with ------------------------------------------------------------------------------------------------
+
+
+def tools_used(transcript: Mapping[str, Any] | None) -> dict[str, int]:
+    """The agent's own tools, by name, as its transcript lists its calls; empty without one."""
+    counts: dict[str, int] = {}
+    for call in (transcript or {}).get("calls") or ():
+        name = call.get("tool") if isinstance(call, dict) else None
+        if isinstance(name, str):
+            counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _subject(trial: Mapping[str, Any]) -> dict[str, Any]:
+    name = route.subject(dict(trial))
+    version = (trial.get("versions") or {}).get(name)
+    return {"name": name, "version": version, "sha256": trial.get("build")}
+
+
+def _config(bundle: Bundle) -> dict[str, Any]:
+    """Flags, model, limits of the run, and what the agent's own first record and the condition's checks say."""
+    trial, transcript = bundle.trial, bundle.transcript or {}
+    told = {name: trial[name] for name in _CONFIG if trial.get(name) is not None}
+    program = trial.get("program") or {}
+    told |= {name: program[name] for name in ("product", "version", "argv") if program.get(name) is not None}
+    if transcript.get("model"):
+        told["model"] = transcript["model"]
+    first = transcript.get("first") or {}
+    told |= {name: first[name] for name in _FIRST if first.get(name) is not None}
+    if (condition := bundle.facts("condition.json")) is not None:
+        told["condition"] = condition
+    return told
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

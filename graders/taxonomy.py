@@ -1,0 +1,288 @@
+"""Which class of failure a command of the program was: three axes, from how it ended, what it printed, and what probes
+found. What an empty answer or a hint looks like is the program's own signs (graders/signs.py). Pure.
+
+Nothing is fine for want of knowledge: an exit code that nobody knows is an error, an empty answer that nothing explains
+is c-unknown. And nothing is read where it does not belong: what a program prints as its answer is data, which neither
+fails, nor guides, nor says anything of the environment.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graders import agent_side, reading
+from graders.argv_words import take_apart
+from graders.contract import Call, Probe, Record
+from graders.probe_read import SUBTYPE, conclusion
+from graders.signs import EmptySign, EnvironmentSigns, HintSigns, Signs
+
+#: Characters of each stream that a record keeps.
+HEAD = 4000
+#: Characters of a line that evidence quotes.
+_QUOTED = 160
+#: Signals that somebody else sends a program: its reader left, its caller stopped it.
+_FROM_OUTSIDE = frozenset({"SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGQUIT"})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one command. `argv` is without the program's name, `code` None where nobody knows it.
+
+    `whole`: stdout and stderr are all that was printed, not their beginning. `silent_s`: how long it was surely silent,
+    None where nobody measured. `operation`: the command path, where the program's own parser told it. `valued`: the
+    flags that take a value.
+    """
+
+    argv: tuple[str, ...]
+    code: int | None
+    stdout: str = ""
+    stderr: str = ""
+    whole: bool = True
+    signal: str | None = None
+    duration_s: float | None = None
+    silent_s: float | None = None
+    operation: str | None = None
+    valued: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """That a program said how to go on: the words of it, and what they suggest (which may be nothing but prose)."""
+
+    line: str
+    suggestions: tuple[str, ...]
+
+
+# -- one call ------------------------------------------------------------------------------------------------------
+
+
+def classify(facts: Facts, signs: Signs, probes: Sequence[Probe] = ()) -> Call:
+    """The call with its axes, by itself: what came before and after it is `classified`'s to see."""
+    guided = guidance(facts.stdout, facts.stderr, signs.hint, failed=facts.code != 0)
+    outcome, blame, evidence = _outcome(facts, signs)
+    recovery = "guided" if guided else "n/a" if outcome == "ok" else "unguided"
+    if guided and outcome != "ok":
+        evidence += _as_told(guided, evidence)
+    subtype = "c-unknown" if (outcome, blame, recovery) == ("empty", "tool", "unguided") else None
+    call = Call(facts.argv, facts.code, facts.stdout[:HEAD], facts.stderr[:HEAD], facts.duration_s, outcome, blame,
+                recovery, subtype, evidence)  # fmt: skip
+    return explained(call, probes)
+
+
+def _as_told(guided: Guidance, evidence: str) -> str:
+    if guided.suggestions:
+        return f"; it suggests {', '.join(map(_quoted, guided.suggestions[:3]))}"
+    return "" if _quoted(guided.line) in evidence else f"; it said: {_quoted(guided.line)}"
+
+
+def explained(call: Call, probes: Sequence[Probe]) -> Call:
+    """The call with what its probes found: one that is conclusive says what an answer lacked, also one that came."""
+    if not probes:
+        return call
+    call = replace(call, probes=tuple(probes))
+    found = conclusion(probes)
+    if found is None or call.outcome not in ("ok", "empty") or call.blame != "tool":
+        return call
+    recovery = "guided" if call.recovery == "guided" else "unguided"
+    subtype = SUBTYPE[found.kind] if recovery == "unguided" else None
+    return replace(call, outcome="empty", recovery=recovery, subtype=subtype, evidence=found.result)
+
+
+def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
+    """Outcome, blame and the evidence for it."""
+    sign = next((one for one in signs.empty if _fits(one, facts)), EmptySign())
+    answered = _answered(facts, sign)
+    limit = signs.degenerate.silent_s
+    if facts.silent_s is not None and facts.silent_s >= limit and (answered or facts.code is None):
+        return "degenerate", "tool", f"no sign of life for {facts.silent_s:.1f} s (at most {limit:g} s are bearable)"
+    if facts.code is None:
+        return ("error", *_no_code(facts, signs.environment))
+    if not answered:
+        if marker := _environment(facts, signs.environment):
+            return "error", "environment", marker
+        return "error", "tool", f"exit {facts.code}: {_quoted(_last_line(facts.stderr) or _last_line(facts.stdout))}"
+    if sign.never:
+        return "ok", "tool", ""
+    if empty := _empty(facts, sign):
+        return "empty", "tool", empty
+    if waste := _waste(facts, signs):
+        return "degenerate", "tool", waste
+    return "ok", "tool", ""
+
+
+def _no_code(facts: Facts, environment: EnvironmentSigns) -> tuple[str, str]:
+    if marker := _environment(facts, environment):
+        return "environment", marker
+    if facts.signal in _FROM_OUTSIDE:
+        return "agent", f"stopped from outside by {facts.signal}"
+    return "tool", f"ended by {facts.signal}" if facts.signal else "exit code unknown"
+
+
+def _fits(sign: EmptySign, facts: Facts) -> bool:
+    words = take_apart(facts.argv, facts.valued)
+    if sign.commands and facts.operation not in sign.commands and not any(map(words.is_of, sign.commands)):
+        return False
+    if sign.rest is not None and sign.rest != bool(words.rest()):
+        return False
+    return (not sign.having or words.has(sign.having)) and not words.has(sign.lacking)
+
+
+def _answered(facts: Facts, sign: EmptySign) -> bool:
+    """Whether it came to an answer: exit 0, or a code that is one here."""
+    if facts.code is None or facts.code == 0:
+        return facts.code == 0
+    if sign.refused and re.search(sign.refused, facts.stderr, re.M):
+        return False
+    return sign.exit is None or facts.code in sign.exit
+
+
+def _empty(facts: Facts, sign: EmptySign) -> str:
+    """What makes an answer empty; "" if it is not. Where a text's end is not known, it is not
+    counted."""
+    text = facts.stdout
+    if not text.strip():
+        return "nothing on stdout"
+    if sign.json is not None and (size := reading.size(reading.Read(json=sign.json), text)) is not None:
+        return "" if size else f"{sign.json} is empty" if sign.json else f"the answer is {_quoted(text.strip())}"
+    if sign.text is None or (not facts.whole and sign.text.number is None):
+        return ""
+    size = reading.size(sign.text, text)
+    return "" if size is None or size > 0 else "0 rows" if sign.text.number is None else "a count of 0"
+
+
+def _waste(facts: Facts, signs: Signs) -> str:
+    """An answer many times as large as what its limit asked for; "" if it is not."""
+    words = take_apart(facts.argv, facts.valued)
+    for sign in signs.probes:
+        if sign.kind != "limit_raise" or not sign.flags or not any(map(words.is_of, sign.commands)):
+            continue
+        asked = [int(one.value) for one in words.flags(sign.flags) if one.value and one.value.isdecimal()]
+        size = reading.size(sign.size, facts.stdout)
+        if asked and asked[-1] > 0 and size is not None and size >= signs.degenerate.waste * asked[-1]:
+            return f"asked for {asked[-1]}, got {size}"
+    return ""
+
+
+def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
+    """Why a refusal is nobody's fault here; "" if nothing says so. Looks at stderr and the exit code alone."""
+    if facts.code is not None and facts.code in signs.exit:
+        return f"exit {facts.code}: {_quoted(_last_line(facts.stderr))}"
+    lines = [*facts.stderr.split("\n"), *(text for _, text in _at_paths(facts.stderr, signs.json))]
+    return next((_quoted(line) for line in lines if any(re.search(one, line) for one in signs.stderr)), "")
+
+
+# -- guidance ------------------------------------------------------------------------------------------------------
+
+
+def guidance(stdout: str, stderr: str, signs: HintSigns, *, failed: bool) -> Guidance | None:
+    """The guidance in what a call printed: on stderr, at the JSON paths of its error or answer, and, where a program
+    explains its refusals on stdout, there."""
+    lines = [(line, False) for line in stderr.split("\n")]
+    lines += [(text, True) for stream in (stderr, stdout) for _, text in _at_paths(stream, signs.json)]
+    found = list(_hints(lines, signs.stderr))
+    if failed and signs.stdout:
+        found += _hints([(line, False) for line in stdout.split("\n")], signs.stdout)
+    if not found:
+        return None
+    suggestions = dict.fromkeys(word for _, words in found for word in words)
+    return Guidance(found[0][0], tuple(suggestions))
+
+
+def _hints(lines: Iterable[tuple[str, bool]], patterns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The lines that guide, with what they suggest: what the patterns find, or, where a line guides by its place (the
+    flag says so), all of it."""
+    for line, by_place in lines:
+        matches = [found for one in patterns for found in re.finditer(one, line)]
+        if not matches and not (by_place and line.strip()):
+            continue
+        words = [text for found in matches for name, text in found.groupdict().items()
+                 if name in ("word", "command") and text and text.strip()]  # fmt: skip
+        if not matches:
+            words = [line]
+        yield line.strip(), tuple(word.strip() for word in words)
+
+
+def _at_paths(text: str, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(path, text) of what stands at these paths of the JSON objects that are a text, or lines of it."""
+    if not paths or "{" not in text:
+        return
+    for document in (text, *text.split("\n")):
+        if not document.lstrip().startswith("{"):
+            continue
+        for path in paths:
+            for value in reading.values(reading.Read(json=path), document) or ():
+                yield path, value
+        if _is_json(document):
+            return
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+# -- all calls of an attempt ---------------------------------------------------------------------------------------
+
+
+def classified(record: Record, signs: Signs, probes: Mapping[int, Sequence[Probe]] | None = None) -> Record:
+    """The record with what its probes found (by the call's place), what became of hints, and who was at fault.
+
+    A hint that was followed and led nowhere was none. The same refused words again, straight after guidance against
+    them, are the agent's doing, and so is the same mistake made again beside the hint's own words.
+    """
+    calls = [explained(call, (probes or {}).get(at, ())) for at, call in enumerate(record.calls)]
+    told = [guidance(one.stdout_head, one.stderr_head, signs.hint, failed=one.exit_code != 0) for one in calls]
+    offered = [one.suggestions if one else () for one in told]
+    program = str(record.subject.get("name", ""))
+    for at in range(len(calls) - 1):
+        here, after = calls[at], calls[at + 1]
+        if here.recovery != "guided" or here.outcome == "ok" or here.blame == "environment":
+            continue
+        used = agent_side.uses(after.argv, offered[at], program)
+        if used and _leads_nowhere(after, offered[at], offered[at + 1]):
+            calls[at] = _unguided(here, at + 1)
+        elif not used and _again(here, after, offered[at], offered[at + 1], signs.hint):
+            evidence = f"what call {at + 1} was told was not heeded; {after.evidence}"
+            calls[at + 1] = replace(after, blame="agent", subtype=None, evidence=evidence)
+    sides = agent_side.ignored(calls, offered, record.answer.text, program)
+    return replace(record, calls=tuple(calls), agent_side=sides)
+
+
+def _leads_nowhere(after: Call, before: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether a call that did as it was told failed all the same: without guidance, or with the same once more."""
+    if after.outcome == "ok" or after.blame == "environment":
+        return False
+    return after.recovery == "unguided" or (bool(before) and tuple(before) == tuple(now))
+
+
+def _unguided(call: Call, place: int) -> Call:
+    subtype = "c-unknown" if call.outcome == "empty" and call.blame == "tool" else None
+    found = conclusion(call.probes)
+    if subtype and found:
+        subtype = SUBTYPE[found.kind]
+    evidence = f"{call.evidence}; its advice was followed by call {place + 1} and led nowhere"
+    return replace(call, recovery="unguided", subtype=subtype, evidence=evidence)
+
+
+def _again(here: Call, after: Call, before: Sequence[str], now: Sequence[str], signs: HintSigns) -> bool:
+    """Whether a call repeats the mistake of the guided one before it."""
+    if after.outcome not in ("error", "empty") or after.blame != "tool" or here.exit_code in signs.retry:
+        return False
+    if after.argv == here.argv and (before or here.outcome == "error"):
+        return True  # an empty answer that suggests nothing else may be asked for again: there may be more by then
+    return bool(before) and tuple(before) == tuple(now)
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+
+
+def _quoted(text: str) -> str:
+    return "nothing was said" if not text else text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
