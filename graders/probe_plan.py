@@ -129,8 +129,10 @@ def _of(at: int, call: Call, sign: ProbeSign, words: Words) -> Iterator[Planned]
         return
     items = [item for item in _items(sign, words, path) if item.value is not None]
     if sign.kind == "argv_echo":
-        if len({item.value for item in items}) > 1:
-            yield Planned(at, call, sign, words, path, tuple(items))
+        names = dict.fromkeys(item.name for item in items) if sign.apart else (None,)
+        for repeated in (tuple(item for item in items if name in (None, item.name)) for name in names):
+            if len({item.value for item in repeated}) > 1:
+                yield Planned(at, call, sign, words, path, repeated)
     elif sign.kind == "limit_raise":
         one = Planned(at, call, sign, words, path, tuple(items[-1:]), {"value": sign.raised})
         if (limit := limit_of(one)) and _may_be_at(limit, call, sign):

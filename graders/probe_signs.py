@@ -61,7 +61,7 @@ class ProbeSign:
     Answer: `read` finds the values of `ask`, `size` how much the call itself returned; `match`: how
     the value is looked for in a vocabulary. A limit is the value of `flags`, or else `default`; `raised` is one that
     cuts nothing off; `asked_for`: a limit that the call itself gives is its wish, and no fault. `combine`: what a
-    repeated flag means.
+    repeated flag means; `apart`: the `flags` are several, not spellings of one.
     """
 
     kind: str
@@ -85,6 +85,7 @@ class ProbeSign:
     raised: str = ""
     asked_for: bool = False
     combine: str = "any"
+    apart: bool = False
     besides: tuple[str, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
 
@@ -162,6 +163,7 @@ _PROBE: Shape = {
     "raised": Key(_text),
     "asked_for": Key(_flag),
     "combine": Key(one_of(*COMBINES)),
+    "apart": Key(_flag),
     "besides": Key(_texts),
     "namespaces": Key(each(table(_NAMESPACE))),
 }

@@ -84,8 +84,8 @@ def _document(text: str, read: Read) -> Any:
     if read.json is None:
         return ...
     found = _json(text)
-    otherwise = read.rows is not None or read.number is not None
-    return ... if otherwise and not isinstance(found, list | dict) else found
+    plain = read.json == "" and read.rows is None and read.number is None  # anything that is JSON, then
+    return found if plain or isinstance(found, list | dict) else ...
 
 
 def _json(text: str) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graders import route
+from graders import attempts
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle, BundleError
 from graders.contract import Probe, Record
@@ -247,7 +247,7 @@ class _State:
 
 def _directories(view: Bundle, record: Record) -> list[str | None]:
     """In which directory each call ran; None where the bundle does not tell it for just these words."""
-    ran: list[Invocation] = route.subject_invocations(view)
+    ran: list[Invocation] = attempts.acted(view)
     if [tuple(one.argv[1:]) for one in ran] != [call.argv for call in record.calls]:
         return [None] * len(record.calls)
     return [one.start.get("cwd") for one in ran]

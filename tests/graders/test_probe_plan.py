@@ -126,6 +126,13 @@ def test_a_repeated_flag_is_one_probe_and_twice_the_same_value_is_none() -> None
     assert not plan(went_well("list --class a --class a", "x\n"), signs(text)).planned
 
 
+def test_flags_that_are_several_are_no_repetition_of_one() -> None:
+    text = '[[probe]]\nkind = "argv_echo"\nflags = ["--class", "--kind"]\nsize = { rows = "lines" }\napart = true\n'
+    assert not plan(went_well("list --class a --kind b", "x\n"), signs(text)).planned
+    planned = only(signs(text), went_well("list --class a --kind b --class c", "x\n"))
+    assert planned.with_only(planned.items[1]) == ("list", "--kind", "b", "--class", "c")
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [

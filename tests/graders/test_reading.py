@@ -18,6 +18,8 @@ from graders.reading import Read, size, values
         (Read(json="gone"), '{"places": [1]}', 0),
         (Read(json="[].seq"), '{"seq": 1}\n{"seq": 2}\n', 2),
         (Read(json=""), "no JSON", None),
+        (Read(json=""), "0", 0),
+        (Read(json="count"), "7\n", None),  # a bare number has no such place
         (Read(json="count", number=r"^(\d+)$"), "0\n", 0),
         (Read(json="count", number=r"^(\d+)$"), "86\n", 86),
         (Read(json="count", number=r"^(\d+)$"), '{"count": 86}\n', 86),
