@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from graders import explain, route, shell_words
+from graders import attempts, explain, route, shell_words
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle, BundleError
 from graders.contract import Record
@@ -94,7 +94,7 @@ def _in_order(bundle: Bundle) -> list[Entry]:
 
 def _mark(entries: list[Entry], bundle: Bundle, record: Record | None) -> None:
     """Put the classes of the calls at the entries that were those calls: `marks`, where there are any."""
-    numbers = {one.start["id"]: number for number, one in enumerate(route.subject_invocations(bundle))}
+    numbers = {one.start["id"]: number for number, one in enumerate(attempts.acted(bundle))}
     for entry in entries:
         calls = [numbers[run] for run in entry.pop("runs", ()) if run in numbers]
         marks = [_marked(record, number) for number in calls if record and number < len(record.calls)]
