@@ -9,6 +9,9 @@ import os
 import shutil
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -103,9 +106,9 @@ class Subject:
         return made
 
     def find(self) -> str | None:
-        """The absolute path of the installed program: what its variable names, that of this Python (if the subject
-        says so), that among the fixtures (if it is one of ours), that on PATH; None if there is none."""
-        named = os.environ.get(self.variable) if self.variable else None
+        """The absolute path of the installed program: what `in_place` or its variable names, that of this Python (if
+        the subject says so), that among the fixtures (if it is one of ours), that on PATH; None if there is none."""
+        named = _in_place.get().get(self.name) or (os.environ.get(self.variable) if self.variable else None)
         beside = [os.path.join(os.path.dirname(sys.executable), self.program)] if self.beside_python else []
         ours = [str(data_dir("fixtures") / self.fixture)] if self.fixture else []
         for path in [named] if named else [*beside, *(ours or [shutil.which(self.program)])]:
@@ -127,6 +130,19 @@ class Subject:
         if self.policy.variable and lane in self.policy.lanes:
             env[self.policy.variable] = self.policy.lanes[lane]
         return env
+
+
+_in_place: ContextVar[Mapping[str, str]] = ContextVar("in_place", default={})  # noqa: B039  never changed, replaced
+
+
+@contextmanager
+def in_place(name: str, program: str) -> Iterator[None]:
+    """Another build in the place of the installed program of that subject, in this thread alone."""
+    token = _in_place.set({**_in_place.get(), name: program})
+    try:
+        yield
+    finally:
+        _in_place.reset(token)
 
 
 def names() -> list[str]:
