@@ -12,7 +12,7 @@ help:
 	@echo "make test    make check, then the tests"
 	@echo "make test-agents  the real agent programs against a scripted model, without a network; installs them with npm"
 	@echo "make test-vm  labd in a QEMU guest (V4L2, USB gadget, USB serial; downloads its kernel), and PCs that boot from it"
-	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line,"
+	@echo "make check   lint, types, import boundaries, drift of the scenarios against the live command line, the gate,"
 	@echo "             and of the ledger's page against its data"
 	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
 	@echo "make bench-peers  the torture cases against labd and its peers; writes docs/torture.md"
@@ -47,6 +47,7 @@ check: setup
 	@.venv/bin/labd-eval check
 	@.venv/bin/labd-eval check --subject git
 	@.venv/bin/labd-eval check --subject atlas
+	@.venv/bin/labd-eval gate --if-needed -q
 	@.venv/bin/labd-eval ledger --check
 
 bench: setup

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from harness import (
+    classify_command,
     compare_command,
+    gate_command,
     ledger_command,
     model_command,
     program_options,
@@ -66,8 +68,10 @@ EXAMPLES = {
     "transcript": """\
   labd-eval transcript session.jsonl                what an agent ran, and how it ended, whatever program it was
   labd-eval transcript runs/R/trials/T --atif       a stored trial's, in the interchange form ATIF 1.8""",
+    "classify": classify_command.EXAMPLES,
     "sufficiency": sufficiency_command.EXAMPLES,
     "compare": compare_command.EXAMPLES,
+    "gate": gate_command.EXAMPLES,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -115,8 +119,10 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("calibrate", "hold the graders, and a judge, against sessions that people have scored"),
         ("transcript", "what an agent said and did, from the transcript of any known program"),
         ("report", "the report of a run"),
+        ("classify", classify_command.HELP),
         ("sufficiency", sufficiency_command.HELP),
         ("compare", compare_command.HELP),
+        ("gate", gate_command.HELP),
         ("model", model_command.HELP),
         ("ledger", ledger_command.HELP),
     ):
@@ -138,7 +144,7 @@ _WHO = dict.fromkeys(
 
 def _options(made: dict[str, _Parser]) -> None:
     program_options.add(made["run"])
-    for name in ("list", "check", "run", "loopback", "versus", "grade", "judge", "compare"):
+    for name in ("list", "check", "run", "loopback", "versus", "grade", "judge", "classify", "compare"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
     for name in ("list", "check", "run"):
@@ -163,7 +169,7 @@ def _options(made: dict[str, _Parser]) -> None:
         add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
-    for name in ("run", "loopback", "versus", "grade", "judge", "report", "compare", "sufficiency"):
+    for name in ("run", "loopback", "versus", "grade", "judge", "report", "classify", "compare", "sufficiency"):
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
     for name in ("judge", "calibrate"):
@@ -179,7 +185,9 @@ def _options(made: dict[str, _Parser]) -> None:
     made["calibrate"].add_argument("labels", nargs="?", metavar="LABELS", help=told)
     transcript_command.options(made["transcript"])
     sufficiency_command.options(made["sufficiency"])
+    classify_command.options(made["classify"], _Once)
     compare_command.options(made["compare"])
+    gate_command.options(made["gate"])
     made["report"].add_argument("--format", action=_Once, default="table", choices=FORMATS,
                                 help="the form of the answer (default: table)")  # fmt: skip
     for name in ("grade", "judge", "report"):
@@ -229,8 +237,8 @@ def main(words: Sequence[str] | None = None) -> int:
         from harness import commands, judge_commands
 
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
-                  "transcript": transcript_command, "compare": compare_command,
-                  "ledger": ledger_command, "sufficiency": sufficiency_command}  # fmt: skip
+                  "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
+                  "gate": gate_command, "ledger": ledger_command, "sufficiency": sufficiency_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

@@ -16,6 +16,7 @@ from typing import Any
 from harness import (
     agents,
     files,
+    gate,
     grading,
     plan,
     program_options,
@@ -105,11 +106,11 @@ def do_loopback(values: Values, words: Sequence[str]) -> int:
 def do_run(values: Values, words: Sequence[str]) -> int:
     """Run, grade, report."""
     out = Path(values.out)
-    with _held(values, words, out) as held, _room(held):
+    with _held(values, words, out) as held, room(held.directory, f"labd-eval run --resume {held.directory}"):
         for root in sandbox.reap_abandoned():
             note(values, f"removed what a killed run had left: {root}")
         note(values, f"run {held.directory} ({len(held.orders)} trials)")
-        stopped = _carry_out(held, values)
+        stopped = carry_out(held, values)
         told = report.write(held.directory)
     if values.json:
         _json(told)
@@ -141,7 +142,7 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
         directory = run.find(out, values.resume)
         manifest = run.load(directory)
         known = scenario.load_all(run.subject_of(manifest))
-        _must_be_sound([one for one in known if one.id in manifest["scenarios"]], str(manifest.get("checked")))
+        must_be_sound([one for one in known if one.id in manifest["scenarios"]], str(manifest.get("checked")))
         return run.resume(directory, known)
     if values.all and values.agent:
         raise Usage("--all and --agent say different things", hint="labd-eval run --help")
@@ -153,10 +154,12 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     if not chosen:
         names = ", ".join(agent.name for agent in cast)
         raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")
-    checked = _must_be_sound(chosen)
+    options = program_options.read(values, cast)
+    gate.must_have_passed(cast, options)
+    checked = must_be_sound(chosen)
     return run.create(out, chosen, cast, conditions=_conditions(values), trials=values.trials,
                       seed=_seed(values), replacements=values.replace, words=words, checked=checked,
-                      options=program_options.read(values, cast))  # fmt: skip
+                      options=options)  # fmt: skip
 
 
 def _conditions(values: Values) -> list[str]:
@@ -170,7 +173,7 @@ def _seed(values: Values) -> int:
     return secrets.randbelow(2**32) if values.seed is None else int(values.seed)
 
 
-def _must_be_sound(chosen: list[Scenario], checked: str = "") -> str:
+def must_be_sound(chosen: list[Scenario], checked: str = "") -> str:
     """Raises LabdError when the exam's own check of these scenarios fails: nothing that they measure would count.
 
     Returns the key of what the program was asked; if that is `checked`, it is not asked again.
@@ -187,15 +190,14 @@ def _must_be_sound(chosen: list[Scenario], checked: str = "") -> str:
 
 
 @contextlib.contextmanager
-def _room(held: run.Run) -> Iterator[None]:
+def room(directory: Path, go_on: str) -> Iterator[None]:
     """A disk that is full, or a directory that can't be written, ends the run and says how to go on."""
     try:
         yield
     except OSError as error:
-        where = error.filename or held.directory
+        where = error.filename or directory
         why = error.strerror or str(error)
-        hint = f"labd-eval run --resume {held.directory}"
-        raise LabdError(f"{where}: {why}; what is finished is kept", hint=hint) from error
+        raise LabdError(f"{where}: {why}; what is finished is kept", hint=go_on) from error
 
 
 def _names(given: list[str]) -> list[str]:
@@ -203,7 +205,7 @@ def _names(given: list[str]) -> list[str]:
     return [name.strip() for entry in entries for name in entry if name.strip()]
 
 
-def _carry_out(held: run.Run, values: Values) -> int:
+def carry_out(held: run.Run, values: Values) -> int:
     """Run it with progress on stderr. Returns the number of the signal that stopped it, 0 if none did."""
     stop = threading.Event()
     caught: list[int] = []
