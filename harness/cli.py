@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from harness import (
     classify_command,
     compare_command,
+    experiment_command,
     gate_command,
     ledger_command,
     model_command,
@@ -77,6 +78,7 @@ EXAMPLES = {
   labd-eval report latest --json      the whole report as one object""",
     "model": model_command.EXAMPLES,
     "ledger": ledger_command.EXAMPLES,
+    "experiment": experiment_command.EXAMPLES,
 }
 
 
@@ -124,6 +126,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("compare", compare_command.HELP),
         ("gate", gate_command.HELP),
         ("model", model_command.HELP),
+        ("experiment", experiment_command.HELP),
         ("ledger", ledger_command.HELP),
     ):
         made[name] = commands.add_parser(
@@ -134,6 +137,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
     _options(made)
     model_command.options(made["model"])
     ledger_command.options(made["ledger"])
+    experiment_command.options(made["experiment"], _count, _seed)
     return top, made
 
 
@@ -238,7 +242,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
-                  "gate": gate_command, "ledger": ledger_command, "sufficiency": sufficiency_command}  # fmt: skip
+                  "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command, "sufficiency": sufficiency_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

@@ -2,7 +2,7 @@
 
 An entry is `fixtures/ledger/NN-name.toml`, written by people; what its commands print is measured
 (harness/ledger_measure.py) into `NN-name.measured.json` beside it, and what an experiment found is taken from its run
-into `NN-name.experiment.json`. No entry says of itself that it is confirmed: `standing` follows from what was found.
+into `NN-name.EXPERIMENT.json`. No entry says of itself that it is confirmed: `standing` follows from what was found.
 
 Tier 1 (the program knew, and did not say) makes a candidate. Tier 2 (it was said, and agents did better or did not, in
 a paired run) confirms or refutes; a scripted model proves that the machinery works, and nothing more.
@@ -68,7 +68,7 @@ ENTRY: Shape = {
     "classes": Key(_texts, required=True),
     "violation": Key(_text, required=True),
     "evidence": Key(each(table(_EVIDENCE)), required=True),
-    "change": Key(table(_CHANGE), required=True),
+    "change": Key(each(table(_CHANGE)), required=True),
 }
 
 
@@ -130,18 +130,25 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Change:
-    """What would be done about it, by which lever and why by that; `experiment` names the paired run that tries it."""
+    """What would be done about it, by which lever and why by that; `experiment` names the paired run that tries it,
+    `found` is what came of that run, if one was taken."""
 
     lever: Literal["tool", "instructions"]
     text: str
     why: str
     experiment: str = ""
+    found: dict[str, Any] | None = None
+
+    @property
+    def real(self) -> bool:
+        """Whether agents with a real model behind them have tried it."""
+        return self.found is not None and not self.found["scripted"]
 
 
 @dataclass(frozen=True)
 class Entry:
     """One property, with its evidence. `measured` has a measurement for each evidence (None: not measured yet),
-    `programs` the versions that were measured; `found` is the result of its experiment, if one was taken."""
+    `programs` the versions that were measured."""
 
     number: int
     name: str
@@ -151,23 +158,23 @@ class Entry:
     classes: tuple[str, ...]
     violation: str
     evidence: tuple[Evidence, ...]
-    change: Change
+    changes: tuple[Change, ...]
     measured: tuple[dict[str, Any] | None, ...] = ()
     programs: dict[str, str] | None = None
-    found: dict[str, Any] | None = None
 
     @property
     def standing(self) -> Standing:
-        """Only a paired run with a real model confirms or refutes."""
-        if self.found is None or self.found["scripted"] or self.found["verdict"] not in ("confirmed", "refuted"):
-            return "hypothesis"
-        verdict: Standing = self.found["verdict"]
-        return verdict
+        """Only a paired run with a real model confirms or refutes; one change that helps confirms the property."""
+        verdicts = [change.found["verdict"] for change in self.changes if change.found is not None and change.real]
+        for standing in ("confirmed", "refuted"):
+            if standing in verdicts:
+                return standing
+        return "hypothesis"
 
     @property
     def tier(self) -> int:
-        """2 where agents played the change, 1 where only the programs were asked, 0 where nothing was measured."""
-        if self.found is not None and not self.found["scripted"]:
+        """2 where agents played a change, 1 where only the programs were asked, 0 where nothing was measured."""
+        if any(change.real for change in self.changes):
             return 2
         return 1 if any(self.measured) else 0
 
@@ -216,9 +223,8 @@ def read(path: Path) -> Entry:
     return Entry(
         number=told["number"], name=path.stem.partition("-")[2], path=path, title=_joined(told["property"]),
         meaning=_joined(told["meaning"]), classes=tuple(told["classes"]), violation=_joined(told["violation"]),
-        evidence=evidence, change=Change(**{key: _joined(text) for key, text in told["change"].items()}),
+        evidence=evidence, changes=tuple(_change(one, path) for one in told["change"]),
         measured=tuple(measured.get(one.key) for one in evidence), programs=kept["programs"] if kept else None,
-        found=_beside(path, "experiment", FOUND),
     )  # fmt: skip
 
 
@@ -242,6 +248,12 @@ def _beside(path: Path, what: str, schema: str) -> dict[str, Any] | None:
 
 def _joined(text: str) -> str:
     return " ".join(text.split())
+
+
+def _change(told: dict[str, str], path: Path) -> Change:
+    name = told.get("experiment")
+    found = _beside(path, name, FOUND) if name else None
+    return Change(**{key: _joined(text) for key, text in told.items()}, found=found)
 
 
 def _evidence(told: dict[str, Any]) -> Evidence:

@@ -85,11 +85,11 @@ def _take(values: argparse.Namespace) -> None:
     from harness import experiment
 
     found = experiment.found(experiment.find(Path(values.out), values.take))
-    takers = [entry for entry in ledger.load_all() if entry.change.experiment == found["name"]]
+    takers = [entry for entry in ledger.load_all() if found["name"] in {one.experiment for one in entry.changes}]
     if not takers:
         raise NotFound(f"no entry is tried by the experiment {found['name']}", hint="labd-eval ledger")
     for entry in takers:
-        files.write_json(ledger.beside(entry.path, "experiment"), found)
+        files.write_json(ledger.beside(entry.path, found["name"]), found)
         note(values, f"{entry.number:>2} has it now: {found['verdict']}")
 
 
@@ -152,10 +152,11 @@ def data(entry: ledger.Entry) -> dict[str, object]:
              "concludes": one.concludes, "runs": measured and measured["runs"]}
             for one, measured in zip(entry.evidence, entry.measured, strict=True)
         ],
-        "change": {"lever": entry.change.lever, "text": entry.change.text, "why": entry.change.why,
-                   "experiment": entry.change.experiment},
-        "after": entry.found,
-        "verdict": entry.found["verdict"] if entry.tier == 2 and entry.found else None,
+        "changes": [
+            {"lever": one.lever, "text": one.text, "why": one.why, "experiment": one.experiment, "after": one.found,
+             "verdict": one.found["verdict"] if one.found and one.real else None}
+            for one in entry.changes
+        ],
         "problems": entry.problems(),
     }  # fmt: skip
 

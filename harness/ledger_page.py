@@ -3,18 +3,13 @@
 Pure: the same entries give the same bytes. Says what is not known as plainly as what is.
 """
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.experiment_page import about_found
-from harness.ledger import Entry, Evidence
-
-#: The most lines of one stream that the page shows; what is left out is counted.
-SHOWN = 12
-
-#: Columns to which prose is wrapped.
-WIDTH = 118
+from harness import experiment_page
+from harness.experiment_page import shown
+from harness.experiment_page import wrapped as _wrapped
+from harness.ledger import Change, Entry, Evidence
 
 _STANDS = {"holds": "does it", "violates": "breaks it"}
 
@@ -68,16 +63,13 @@ def render(entries: Sequence[Entry]) -> str:
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
 def _standing(entries: Sequence[Entry]) -> str:
     """Where the whole stands, in words; nobody writes these numbers."""
     counts = {name: sum(entry.standing == name for entry in entries) for name in ("confirmed", "refuted", "hypothesis")}
     real = [entry for entry in entries if entry.tier == 2]
-    scripted = [entry for entry in entries if entry.found is not None and entry.found["scripted"]]
-    levers = [entry.change.lever for entry in entries]
+    changes = [(entry, change) for entry in entries for change in entry.changes]
+    scripted = dict.fromkeys(str(entry.number) for entry, change in changes if change.found and not change.real)
+    levers = [change.lever for _, change in changes]
     lines = [
         f"{counts['confirmed']} confirmed, {counts['refuted']} refuted, {counts['hypothesis']} still hypotheses.",
         f"{len(real)} of {len(entries)} were tried with a real model." if real else
@@ -85,11 +77,11 @@ def _standing(entries: Sequence[Entry]) -> str:
         "the next thing to do about it is its experiment.",
     ]  # fmt: skip
     if scripted:
-        numbers = ", ".join(str(entry.number) for entry in scripted)
-        lines.append(f"A scripted model has played the experiment of {numbers} from end to end, to show that it works.")
+        lines.append(f"A scripted model has played what tries property {', '.join(scripted)} from end to end, to show "
+                     "that the experiment works.")  # fmt: skip
     lines.append(
-        f"The change that is proposed is in the tool {levers.count('tool')} times, in the instructions "
-        f"{levers.count('instructions')} times; which of them pays is itself a question for Tier 2."
+        f"Of the changes that are proposed {levers.count('tool')} are in the tool, {levers.count('instructions')} in "
+        "the instructions; which of them pays is itself a question for Tier 2."
     )
     return f"## Where it stands\n\n{_wrapped(' '.join(lines))}\n"
 
@@ -126,6 +118,7 @@ def _anchor(entry: Entry) -> str:
 
 
 def entry_text(entry: Entry) -> str:
+    """One entry in full, with a final newline."""
     parts = [
         f"## {entry.number}. {entry.title}",
         _wrapped(entry.meaning),
@@ -133,13 +126,42 @@ def entry_text(entry: Entry) -> str:
         _wrapped(f"**Status**: {_status(entry)}"),
         "### Before",
         *(text for pair in zip(entry.evidence, entry.measured, strict=True) for text in _evidence(*pair)),
-        "### Change",
-        _wrapped(f"Lever: **{entry.change.lever}**. {entry.change.text}"),
-        _wrapped(f"Why this lever: {entry.change.why}"),
-        "### After",
-        *about_found(entry.found, entry.change),
+        *(text for change in entry.changes for text in _change(change, len(entry.changes) > 1)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _change(change: Change, several: bool) -> Iterator[str]:
+    """A change, what came after it, and the verdict."""
+    of = f", lever {change.lever}" if several else ""
+    yield f"### Change{of}"
+    yield _wrapped(f"Lever: **{change.lever}**. {change.text}")
+    yield _wrapped(f"Why this lever: {change.why}")
+    if change.found is None:
+        run = (
+            f"`labd-eval experiment run {change.experiment}` would."
+            if change.experiment
+            else "No experiment would yet."
+        )
+        yield f"### After{of}"
+        yield f"Nobody has measured it. {run}"
+        yield f"### Verdict{of}"
+        yield "None: without Tier 2 there is nothing to judge."
+        return
+    yield f"### Before and after{of}, as an agent met them"
+    found = change.found
+    if found["scripted"]:
+        yield _wrapped(f"*{found['label'].capitalize()}.*")
+    yield from map(_wrapped, experiment_page.title(found))
+    yield from experiment_page.diff(found)
+    yield "Before the change:"
+    yield from experiment_page.trace(found, 0)
+    yield "After it:"
+    yield from experiment_page.trace(found, 1)
+    yield "All questions of the experiment:"
+    yield experiment_page.table(found)
+    yield f"### Verdict{of}"
+    yield from experiment_page.verdict_paragraphs(found)
 
 
 def _status(entry: Entry) -> str:
@@ -160,23 +182,3 @@ def _evidence(one: Evidence, measured: dict[str, Any] | None) -> Iterator[str]:
     yield "\n".join(["```console", *(line for ran in measured["runs"] for line in shown(ran)), "```"])
     if one.concludes:
         yield _wrapped(f"What a reader is led to believe: {one.concludes}")
-
-
-def shown(ran: dict[str, Any]) -> Iterator[str]:
-    """One command with what came back, as lines of a console: what went to stderr is marked."""
-    yield f"$ {ran['run']}"
-    yield from _cut(ran["stdout"])
-    yield from (f"[stderr] {line}".rstrip() for line in _cut(ran["stderr"]))
-    notes = [f"exit {ran['exit']}"] if ran["exit"] != 0 else []
-    if not ran["stdout"] and not ran["stderr"]:
-        notes = ["nothing on stdout, nothing on stderr", f"exit {ran['exit']}"]
-    if ran.get("silent_s"):
-        notes.append(f"{ran['silent_s']} s or more without a byte")
-    if notes:
-        yield f"({', '.join(notes)})"
-
-
-def _cut(text: str) -> list[str]:
-    lines = text.rstrip("\n").split("\n") if text else []
-    more = len(lines) - SHOWN
-    return lines if more <= 0 else [*lines[:SHOWN], f"… ({more} more lines)"]

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,8 +105,8 @@ def _end_last_line(path: Path) -> None:
 def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *,
            conditions: Sequence[str] = ("cold",), trials: int = 1, seed: int | None = None,
            replacements: int | None = None, words: Sequence[str] = (), checked: str = "",
-           options: Options | None = None) -> Run:  # fmt: skip
-    """A new run in a new directory under `out`: `trials` trials of each scenario by each agent.
+           options: Options | None = None, name: str | None = None) -> Run:  # fmt: skip
+    """A new run in a new directory under `out` (of that `name`): `trials` trials of each scenario by each agent.
 
     `seed` draws their order; None keeps it. At most `replacements` trials a cell (as many as `trials`, if not given)
     take the place of lost ones. `options` are for agents that are programs. A scenario that knows none of the
@@ -115,7 +116,8 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
     if not fitting or not cast:
         raise LabdError(f"nothing to run: no scenario is for {', '.join(conditions)}", hint="labd-eval list")
     orders = plan.draw(cast, fitting, conditions, trials, seed)
-    directory = _new_directory(out, cast)
+    directory = _new_directory(out, cast) if name is None else out / name
+    directory.mkdir(exist_ok=name is None)
     (directory / "trials").mkdir()
     manifest = {
         "schema": SCHEMA,
@@ -260,7 +262,7 @@ def carry_out(
             while waiting or running:
                 while waiting and len(running) < jobs and not stop.is_set():
                     order = waiting.pop(0)
-                    task = pool.submit(_one, run, order, known[order.scenario], facts, stop.is_set)
+                    task = pool.submit(copy_context().run, _one, run, order, known[order.scenario], facts, stop.is_set)
                     running[task] = (order, time.monotonic())
                 if not running:
                     break

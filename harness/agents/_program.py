@@ -47,7 +47,8 @@ class Options:
     counts its answers, `tokens` all tokens, `money_usd` US dollars, `time_s` seconds: all are watched from outside too.
     `extra` are arguments passed to it as they are, `env` the names of variables of ours that it gets. `script` is what
     a scripted model plays instead of a real one (`reference`, or a file), `base_url` where that listens
-    (http://127.0.0.1:…; harness/program_trial.py fills it in).
+    (http://127.0.0.1:…; harness/program_trial.py fills it in). `told` is a text of the run's own that every agent gets
+    before its goal: instructions whose effect is measured.
     """
 
     condition: Condition = "cold"
@@ -61,6 +62,7 @@ class Options:
     env: tuple[str, ...] = ()
     base_url: str | None = None
     isolation: Isolation = "home"
+    told: str = ""
 
 
 @dataclass(frozen=True)

@@ -72,16 +72,16 @@ def ask(model: str, messages: list[dict]) -> dict:
 
 
 def run(command: str) -> tuple[str, int | None]:
-    """What a command printed, both streams in one, and its exit code; None where it had to be ended."""
+    """What a command printed, stdout first, and its exit code; None where it had to be ended."""
     hidden = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     done = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, env=hidden, start_new_session=True)  # fmt: skip
+                            stderr=subprocess.PIPE, env=hidden, start_new_session=True)  # fmt: skip
     try:
-        output, code = done.communicate(timeout=COMMAND_S)[0], done.returncode
+        output, code = b"".join(done.communicate(timeout=COMMAND_S)), done.returncode
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(done.pid, 9)
-        output, code = done.communicate()[0], None
+        output, code = b"".join(done.communicate()), None
     text = output.decode("utf-8", "replace")
     lost = len(text) - SHOWN
     return text if lost <= 0 else f"{text[:SHOWN]}\n[{lost} more characters were left out]", code
