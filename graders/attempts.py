@@ -42,7 +42,7 @@ def attempt(bundle: Bundle, signs: Signs) -> Record:
     record = Record(
         question_id=str(trial.get("scenario") or ""),
         repeat=_whole(trial.get("number")),
-        calls=tuple(classify(one, signs) for one in facts(bundle, signs, runs)),
+        calls=tuple(classify(one, signs) for one in facts(bundle, runs)),
         agent_side=(),
         tools_used=tools_used(bundle.transcript),
         program_calls=len(runs),
@@ -82,10 +82,10 @@ def _before(one: Invocation, moment: float) -> bool:
 # -- what is known of each command -----------------------------------------------------------------------------------
 
 
-def facts(bundle: Bundle, signs: Signs, runs: Sequence[Invocation]) -> Iterator[Facts]:
+def facts(bundle: Bundle, runs: Sequence[Invocation]) -> Iterator[Facts]:
     """What is known of each of these invocations."""
     told = _told(bundle, runs)
-    valued = _valued(bundle.surface, signs)
+    valued = _valued(bundle.surface)
     for one in runs:
         yield _facts(one, told.get(id(one)), valued)
 
@@ -119,14 +119,10 @@ def _seconds(milliseconds: Any) -> float | None:
     return milliseconds / 1000 if known else None
 
 
-def _valued(surface: Mapping[str, Any] | None, signs: Signs) -> frozenset[str]:
-    """The flags that take a value and may stand before the command: by the live command reference, and by the signs."""
-    flags = {*signs.words.valued, *(flag for sign in signs.probes for flag in sign.flags)}
-    if surface is None:
-        return frozenset(flags)
-    for entry in surface.get("globals") or ():
-        flags.update(entry.get("flags") or () if entry.get("takes_value") else ())
-    return frozenset(flags)
+def _valued(surface: Mapping[str, Any] | None) -> frozenset[str]:
+    """The flags that may stand before a command and take a value, by the live command reference."""
+    known = (surface or {}).get("globals") or ()
+    return frozenset(flag for entry in known if entry.get("takes_value") for flag in entry.get("flags") or ())
 
 
 # -- the whole of what it printed ------------------------------------------------------------------------------------

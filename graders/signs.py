@@ -20,7 +20,8 @@ network look like is each program's own, and is said here as data, never guessed
     [hint]                     # where guidance stands: in the program's own error channel, never in what it prints
     stderr = ['did you mean "(?P<word>[^"]+)"', '; try: (?P<command>[^;]+)']
     stdout = ['^Automatic merge failed; ']   # for a program that explains its refusals there; only behind an exit code
-    json = ["error.hint", "error.near"]      # paths into a JSON object on stderr, or into the answer itself
+    json = ["error.hint", "error.near"]      # paths into a JSON object on stderr, or into the answer itself; the other
+                               #   texts of such an object on stderr are read as its lines are
     retry = [5, 6]             # exit codes of refusals that time mends: the same words again are no mistake
 
     [environment]              # that it is nobody's fault here; read in refusals, on stderr, in the program's own form
@@ -33,12 +34,13 @@ network look like is each program's own, and is said here as data, never guessed
     waste = 10                 # an answer this many times as large as its limit flag asked for ([[probe]] limit_raise)
 
 [[probe]] and [words] are those of graders/probe_signs.py. A hint's named groups `word` and `command` are what it
-suggests; of a JSON hint, what the patterns find in it, or else the value itself. An empty answer that says what was
-looked through and what is there guides, too: it has no words to suggest.
+suggests; of a hint at a JSON path, what the patterns find in it, or else itself if it is one word or one of a list. An
+empty answer that says what was looked through and what is there guides, too: it has no words to suggest.
 """
 
 import tomllib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from graders import probe_signs
@@ -132,6 +134,11 @@ class Signs:
     probes: tuple[ProbeSign, ...] = ()
     words: WordSigns = field(default_factory=WordSigns)
 
+    @cached_property
+    def valued(self) -> frozenset[str]:
+        """The flags that take a value, as far as it tells."""
+        return frozenset({*self.words.valued, *(flag for sign in self.probes for flag in sign.flags)})
+
 
 _text, _flag = is_a(str, what="a text"), is_a(bool, what="true or false")
 _texts, _patterns, _codes = each(_text), each(pattern), each(whole_within(0, 255))
@@ -223,6 +230,13 @@ def _empty(entry: dict[str, Any]) -> EmptySign:
     elif "rows" in entry:
         text = Read(rows=entry["rows"], header=entry.get("header", 0), pattern=entry.get("pattern"))
     return EmptySign(
-        commands, tuple(entry.get("having", ())), tuple(entry.get("lacking", ())), entry.get("rest"), None if code == ANY else tuple(code),
-        entry.get("refused", ""), entry.get("json"), text, entry.get("never", False),
-    )  # fmt: skip
+        commands,
+        tuple(entry.get("having", ())),
+        tuple(entry.get("lacking", ())),
+        entry.get("rest"),
+        None if code == ANY else tuple(code),
+        entry.get("refused", ""),
+        entry.get("json"),
+        text,
+        entry.get("never", False),
+    )

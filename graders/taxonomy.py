@@ -8,11 +8,12 @@ fails, nor guides, nor says anything of the environment.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from graders import agent_side, reading
-from graders.argv_words import take_apart
+from graders.argv_words import Words, take_apart
 from graders.contract import Call, Probe, Record
 from graders.probe_read import SUBTYPE, conclusion
 from graders.signs import EmptySign, EnvironmentSigns, HintSigns, Signs
@@ -30,8 +31,8 @@ class Facts:
     """What is known of one command. `argv` is without the program's name, `code` None where nobody knows it.
 
     `whole`: stdout and stderr are all that was printed, not their beginning. `silent_s`: how long it was surely silent,
-    None where nobody measured. `operation`: the command path, where the program's own parser told it. `valued`: the
-    flags that take a value.
+    None where nobody measured. `operation`: the command path, where the program's own parser told it. `valued`: flags
+    that take a value, besides those that the signs name.
     """
 
     argv: tuple[str, ...]
@@ -91,7 +92,8 @@ def explained(call: Call, probes: Sequence[Probe]) -> Call:
 
 def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
     """Outcome, blame and the evidence for it."""
-    sign = next((one for one in signs.empty if _fits(one, facts)), EmptySign())
+    words = take_apart(facts.argv, facts.valued | signs.valued)
+    sign = next((one for one in signs.empty if _fits(one, words, facts.operation)), EmptySign())
     answered = _answered(facts, sign)
     limit = signs.degenerate.silent_s
     if facts.silent_s is not None and facts.silent_s >= limit and (answered or facts.code is None):
@@ -106,7 +108,7 @@ def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
         return "ok", "tool", ""
     if empty := _empty(facts, sign):
         return "empty", "tool", empty
-    if waste := _waste(facts, signs):
+    if waste := _waste(words, facts.stdout, signs):
         return "degenerate", "tool", waste
     return "ok", "tool", ""
 
@@ -119,9 +121,8 @@ def _no_code(facts: Facts, environment: EnvironmentSigns) -> tuple[str, str]:
     return "tool", f"ended by {facts.signal}" if facts.signal else "exit code unknown"
 
 
-def _fits(sign: EmptySign, facts: Facts) -> bool:
-    words = take_apart(facts.argv, facts.valued)
-    if sign.commands and facts.operation not in sign.commands and not any(map(words.is_of, sign.commands)):
+def _fits(sign: EmptySign, words: Words, operation: str | None) -> bool:
+    if sign.commands and operation not in sign.commands and not any(map(words.is_of, sign.commands)):
         return False
     if sign.rest is not None and sign.rest != bool(words.rest()):
         return False
@@ -151,14 +152,13 @@ def _empty(facts: Facts, sign: EmptySign) -> str:
     return "" if size is None or size > 0 else "0 rows" if sign.text.number is None else "a count of 0"
 
 
-def _waste(facts: Facts, signs: Signs) -> str:
+def _waste(words: Words, stdout: str, signs: Signs) -> str:
     """An answer many times as large as what its limit asked for; "" if it is not."""
-    words = take_apart(facts.argv, facts.valued)
     for sign in signs.probes:
         if sign.kind != "limit_raise" or not sign.flags or not any(map(words.is_of, sign.commands)):
             continue
         asked = [int(one.value) for one in words.flags(sign.flags) if one.value and one.value.isdecimal()]
-        size = reading.size(sign.size, facts.stdout)
+        size = reading.size(sign.size, stdout)
         if asked and asked[-1] > 0 and size is not None and size >= signs.degenerate.waste * asked[-1]:
             return f"asked for {asked[-1]}, got {size}"
     return ""
@@ -168,7 +168,7 @@ def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
     """Why a refusal is nobody's fault here; "" if nothing says so. Looks at stderr and the exit code alone."""
     if facts.code is not None and facts.code in signs.exit:
         return f"exit {facts.code}: {_quoted(_last_line(facts.stderr))}"
-    lines = [*facts.stderr.split("\n"), *(text for _, text in _at_paths(facts.stderr, signs.json))]
+    lines = [*_lines(facts.stderr), *(text for text, _ in _at_paths(facts.stderr, signs.json))]
     return next((_quoted(line) for line in lines if any(re.search(one, line) for one in signs.stderr)), "")
 
 
@@ -178,51 +178,68 @@ def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
 def guidance(stdout: str, stderr: str, signs: HintSigns, *, failed: bool) -> Guidance | None:
     """The guidance in what a call printed: on stderr, at the JSON paths of its error or answer, and, where a program
     explains its refusals on stdout, there."""
-    lines = [(line, False) for line in stderr.split("\n")]
-    lines += [(text, True) for stream in (stderr, stdout) for _, text in _at_paths(stream, signs.json)]
-    found = list(_hints(lines, signs.stderr))
-    if failed and signs.stdout:
-        found += _hints([(line, False) for line in stdout.split("\n")], signs.stdout)
+    found = [one for one in (_hint(line, signs.stderr) for line in _lines(stderr)) if one is not None]
+    for text, listed in (one for stream in (stderr, stdout) for one in _at_paths(stream, signs.json)):
+        plain = (text.strip(),) if listed or not re.search(r"\s", text.strip()) else ()
+        found.append(_hint(text, signs.stderr) or Guidance(text.strip(), plain))
+    if failed:
+        found += [one for one in (_hint(line, signs.stdout) for line in stdout.split("\n")) if one is not None]
     if not found:
         return None
-    suggestions = dict.fromkeys(word for _, words in found for word in words)
-    return Guidance(found[0][0], tuple(suggestions))
+    return Guidance(found[0].line, tuple(dict.fromkeys(word for one in found for word in one.suggestions)))
 
 
-def _hints(lines: Iterable[tuple[str, bool]], patterns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The lines that guide, with what they suggest: what the patterns find, or, where a line guides by its place (the
-    flag says so), all of it."""
-    for line, by_place in lines:
-        matches = [found for one in patterns for found in re.finditer(one, line)]
-        if not matches and not (by_place and line.strip()):
-            continue
-        words = [text for found in matches for name, text in found.groupdict().items()
-                 if name in ("word", "command") and text and text.strip()]  # fmt: skip
-        if not matches:
-            words = [line]
-        yield line.strip(), tuple(word.strip() for word in words)
+def _hint(line: str, patterns: Sequence[str]) -> Guidance | None:
+    """What a line suggests, if it guides."""
+    matches = [found for one in patterns for found in re.finditer(one, line)]
+    words = [found.groupdict().get(name) for found in matches for name in ("word", "command")]
+    return Guidance(line.strip(), tuple(word.strip() for word in words if word and word.strip())) if matches else None
 
 
-def _at_paths(text: str, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(path, text) of what stands at these paths of the JSON objects that are a text, or lines of it."""
+def _lines(stderr: str) -> list[str]:
+    """The lines of stderr; of what is JSON there, the texts in it."""
+    if (whole := _object(stderr)) is not None:
+        return list(_texts(whole))
+    told: list[str] = []
+    for line in stderr.split("\n"):
+        found = _object(line)
+        told += [line] if found is None else _texts(found)
+    return told
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a document, but for those nested so deep that no message is."""
+    level = [value]
+    for _ in range(5):
+        yield from (one for one in level if isinstance(one, str))
+        parts = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [one for part in parts for one in part]
+
+
+def _at_paths(text: str, paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """What stands at these paths of the JSON object that a text is, or of those that its lines are, and whether it is
+    one of a list."""
     if not paths or "{" not in text:
         return
-    for document in (text, *text.split("\n")):
-        if not document.lstrip().startswith("{"):
-            continue
+    whole = _object(text)
+    for document in [whole] if whole is not None else filter(None, map(_object, text.split("\n"))):
         for path in paths:
-            for value in reading.values(reading.Read(json=path), document) or ():
-                yield path, value
-        if _is_json(document):
-            return
+            found: Any = document
+            for step in path.split("."):
+                found = found.get(step) if isinstance(found, dict) else None
+            for one in found if isinstance(found, list) else [found]:
+                if isinstance(one, str) and one.strip():
+                    yield one, isinstance(found, list)
 
 
-def _is_json(text: str) -> bool:
+def _object(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
     try:
-        json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None
+    return found if isinstance(found, dict) else None
 
 
 # -- all calls of an attempt ---------------------------------------------------------------------------------------
