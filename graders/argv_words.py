@@ -52,8 +52,8 @@ class Words:
         return [one for one in self.items if one.name in names]
 
     def has(self, names: Collection[str]) -> bool:
-        """Whether one of these flags is there, with a value or without, or (`-la`) among others behind one dash."""
-        return any(one.name in names for one in self.items)
+        """Whether one of these flags is there, with a value or without; `--` is, with words behind it."""
+        return any((END if one.rest else one.name) in names for one in self.items)
 
     def rest(self) -> list[Item]:
         """The words behind `--`."""

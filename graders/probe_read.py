@@ -30,6 +30,8 @@ SUBTYPE = {
 
 #: A value that no data has: a question that finds something for it does not ask for the value.
 NONSENSE = "zq7xnowhere"
+#: From this likeness on (0 to 1) a value may have been meant.
+_LIKE = 0.6
 #: So many of a list are shown.
 _SHOWN = 8
 
@@ -66,20 +68,25 @@ def conclusion(probes: Iterable[Probe]) -> Probe | None:
 
 
 def nearest(value: str, known: Sequence[str], most: int = 3) -> list[str]:
-    """The values that look most like it, best first: as a whole, or by the words that they are made of."""
-    wanted = value.casefold()
-    scored = [(_likeness(wanted, one.casefold()), one) for one in dict.fromkeys(known)]
-    good = sorted((one for one in scored if one[0] >= 0.6), key=lambda one: (-one[0], one[1]))
+    """The values that look most like it, best first: as a whole, by their parts (a path's name, an address's), or by
+    the words that they are made of."""
+    wanted = value.casefold().strip("^$.*\\")
+    scored = [(max(_likeness(wanted, part) for part in _parts(one.casefold())), one) for one in dict.fromkeys(known)]
+    good = sorted((one for one in scored if one[0] >= _LIKE), key=lambda one: (-one[0], one[1]))
     return [one for _, one in good[:most]]
+
+
+def _parts(value: str) -> list[str]:
+    return [value, *(part.strip() for part in re.split("[/<>]", value) if part.strip())]
 
 
 def _likeness(one: str, other: str) -> float:
     whole = difflib.SequenceMatcher(None, one, other)
-    if whole.real_quick_ratio() < 0.4:
+    if whole.real_quick_ratio() < _LIKE / 2:
         return 0.0
-    shared = {*re.split(r"[\W_]+", one)} & {*re.split(r"[\W_]+", other)} - {""}
-    longest = max(len(re.split(r"[\W_]+", one)), len(re.split(r"[\W_]+", other)))
-    return max(whole.ratio(), 0.5 + 0.5 * len(shared) / longest if shared else 0.0)
+    words, others = ([word for word in re.split(r"[\W_]+", text) if word] for text in (one, other))
+    shared = len({*words} & {*others})
+    return max(whole.ratio(), 0.5 + 0.5 * shared / max(len(words), len(others)) if shared else 0.0)
 
 
 # -- the kinds -----------------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ def test_behind_two_dashes_everything_is_a_plain_word() -> None:
     words = take_apart(["log", "-n", "1", "--", "-n", "--tail"], VALUED)
     assert [one.value for one in words.rest()] == ["-n", "--tail"]
     assert len(words.flags(["-n"])) == 1
+    assert words.has(["--"]) and not words.has(["--tail"])
+    assert not take_apart(["log", "-n", "1", "--"], VALUED).has(["--"])
 
 
 def test_the_command_path_is_found_behind_flags_and_is_whole_words() -> None:
