@@ -158,8 +158,8 @@ def _evidence(record: Record) -> str:
 def key() -> str:
     """A digest of all that the gate's verdicts depend on: the exam's code, atlas, its defects, signs and scenarios."""
     hashes, versions = data.hashes(), data.versions()
-    parts = [hashes.get("harness"), hashes.get("graders"), hashes.get("fixtures"), versions["python"],
-             files.tree_digest(data_dir("scenarios") / SUBJECT)]  # fmt: skip
+    told = [scenario.fixtures_dir() / SUBJECT, scenario.fixtures_dir() / "sabotage", data_dir("scenarios") / SUBJECT]
+    parts = [hashes.get("harness"), hashes.get("graders"), versions["python"], *map(files.tree_digest, told)]
     return files.digest(files.canonical(parts))
 
 
