@@ -1,9 +1,10 @@
-"""What the subjects' own [[probe]] entries find: on atlas with one defect at a time, on real repositories, on a real bench.
+"""What the subjects' own [[probe]] entries find: on atlas with one defect at a time, on repositories, on a bench.
 
 Each call is made in a real trial and asked about afterwards, as `labd-eval classify` does it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,20 @@ def signs_of(name: str) -> Signs:
     return signs.load(path.read_text(), str(path))
 
 
-def recorded(tmp_path: Path, subject: str, identity: str, *lines: str) -> Record:
-    """The record of a trial in which these shell lines ran."""
-    steps = [Step(line, shell=True) for line in lines]
+def tried(tmp_path: Path, subject: str, identity: str, *lines: str | Step) -> tuple[Path, Record]:
+    """The bundle of a trial in which these lines ran, and its record before anything is asked."""
+    steps = [Step(line, shell=True) if isinstance(line, str) else line for line in lines]
     agent = Agent("other", "", frozenset({"fail"}), lambda bench: play(bench, steps))
     scenario = {one.id: one for one in load_all(subject)}[identity]
     bundle = conduct(Order(identity, "cold", "other", 1), scenario, agent, tmp_path, facts={})
     assert bundle is not None
+    return bundle, attempts.attempt(Bundle(bundle), signs_of(subject))
+
+
+def recorded(tmp_path: Path, subject: str, identity: str, *lines: str) -> Record:
+    """The record of a trial in which these shell lines ran."""
+    bundle, record = tried(tmp_path, subject, identity, *lines)
     known = signs_of(subject)
-    record = attempts.attempt(Bundle(bundle), known)
     return classified(record, known, probing.probe(bundle, record, known).by_call)
 
 
@@ -71,7 +77,8 @@ CAMBRIDGE = '--in "Cambridge, Massachusetts"'
         ("silent_zero", "atlas places --category bus_stop --json", "c-vocabulary", "nearest: bus_station"),
         ("wrong_column", 'atlas landuse --class recreation --in "United Kingdom"', "c-wrong-column", "with subtype"),
         ("wrong_column", "atlas count landuse --class recreation --json", "c-wrong-column", "with subtype"),
-        ("wrong_verb", "atlas landuse --class beach --in country:Malta", "c-wrong-type", "none with landuse, 3 with land"),
+        ("wrong_verb", "atlas landuse --class beach --in country:Malta", "c-wrong-type",
+         "none with landuse, 3 with land"),
         ("wrong_verb", "atlas count landuse --class beach", "c-wrong-type", "with land"),
         ("dropped_flag", "atlas count places --category art_museum --category history_museum", "c-dropped-input",
          "all together"),
@@ -151,8 +158,9 @@ def test_a_branch_that_is_a_tag_is_found_as_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["git log -1 --format=%s", "git log -n 2 --oneline", "git log --max-count=1", "git log --oneline -- index.txt hours.txt",
-     "git log --author=Mira --author=build --oneline", "git branch -a", "git status --short", "git branch made-now"],
+    ["git log -1 --format=%s", "git log -n 2 --oneline", "git log --max-count=1", "git branch -a", "git status --short",
+     "git log --oneline -- index.txt hours.txt", "git log --author=Mira --author=build --oneline",
+     "git branch made-now"],
 )  # fmt: skip
 def test_git_asked_plainly_is_without_fault(tmp_path: Path, line: str) -> None:
     call = git(tmp_path, line)
@@ -163,3 +171,29 @@ def test_a_limit_that_was_asked_of_git_is_recorded_and_no_fault(tmp_path: Path) 
     call = git(tmp_path, "git log -1 --format=%s")
     assert [(one.kind, one.conclusive) for one in call.probes] == [("limit_raise", False)]
     assert "which was asked for" in call.probes[0].result
+
+
+# -- labd
+
+
+def test_a_benchs_answer_that_explains_itself_is_not_asked_about_and_would_be_found_otherwise(tmp_path: Path) -> None:
+    """The journals of a trial are there again: what its console never said stands in the other line's."""
+    words = "labd serial log dut -i console --grep 'asset tag'"
+    bundle, record = tried(
+        tmp_path, "labd", "S6", "labd serial watch dut", Step("labd serial log dut -i bmc", until="asset tag"), words,
+        "labd serial log dut -i bmc --tail 1",
+    )  # fmt: skip
+    known = signs_of("labd")
+    at = next(n for n, call in enumerate(record.calls) if "--grep" in call.argv)
+    assert record.calls[at].cls == "B", record.calls[at]
+    found = probing.probe(bundle, record, known)
+    assert at not in found.by_call
+    assert {"call": at, "kind": "type_sweep", "skipped": "the answer itself says how to go on"} in found.log
+    last = [(one.kind, one.conclusive) for one in found.by_call[len(record.calls) - 1]]
+    assert last == [("limit_raise", False)], found.by_call
+
+    mute = replace(record.calls[at], recovery="unguided", subtype="c-unknown", stderr_head="")
+    record = replace(record, calls=(*record.calls[:at], mute, *record.calls[at + 1 :]))
+    call = classified(record, known, probing.probe(bundle, record, known).by_call).calls[at]
+    assert label(call) == ("C", "c-wrong-type"), call
+    assert "with bmc" in call.evidence
