@@ -7,6 +7,7 @@ with a leading dash is a flag. Pure functions; a probe asks by these words, so n
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 #: The name by which `-5`, a dash and a number, is known.
 NUMBER = "-#"
@@ -37,7 +38,7 @@ class Words:
     argv: tuple[str, ...]
     items: tuple[Item, ...]
 
-    @property
+    @cached_property
     def plain(self) -> list[Item]:
         """The plain words: the command path, and what stands behind it."""
         return [one for one in self.items if not one.name and not one.rest]
