@@ -111,7 +111,7 @@ def test_the_list_tells_scenarios_and_agents_also_to_programs(inside: Callable[.
     data = json.loads(inside("list", "--lane", "loopback", "--json").out)
     assert {scenario["lane"] for scenario in data["scenarios"]} == {"loopback"}
     assert data["agents"][0]["name"] == "reference"
-    assert [one["name"] for one in data["subjects"]] == ["labd", "git"]
+    assert [one["name"] for one in data["subjects"]] == ["labd", "atlas", "git"]
 
 
 def test_a_run_ends_with_0_when_all_ended_as_expected_and_leaves_its_report(subject: Path, tmp_path: Path) -> None:
