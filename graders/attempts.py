@@ -26,10 +26,10 @@ _FIRST = ("tools", "skills", "agents", "mcp_servers", "memory")
 
 @dataclass(frozen=True)
 class _Told:
-    """What somebody else than the recorder says that a command printed. None: not told apart from the other stream."""
+    """What somebody else than the recorder says that a command printed, the whole of it."""
 
     stdout: str
-    stderr: str | None
+    stderr: str
 
 
 def attempt(bundle: Bundle, signs: Signs) -> Record:
@@ -47,7 +47,7 @@ def attempt(bundle: Bundle, signs: Signs) -> Record:
         tools_used=tools_used(bundle.transcript),
         program_calls=len(runs),
         answer=Answer(bundle.answer or ""),
-        subject=_subject(trial),
+        subject=_subject(bundle),
         condition=str(trial.get("condition") or ""),
         config=_config(bundle),
         env=dict(trial.get("versions") or {}),
@@ -96,11 +96,7 @@ def _facts(one: Invocation, told: _Told | None, valued: frozenset[str]) -> Facts
     out, err = (head if isinstance(head, str) else "" for head in heads)
     whole = one.ended and all(isinstance(head, str) and not _cut(head) for head in heads)
     if told is not None:
-        whole, out, err = (
-            told.stderr is not None or not _cut(err),
-            told.stdout,
-            err if told.stderr is None else told.stderr,
-        )
+        out, err, whole = told.stdout, told.stderr, True
     lasted = _seconds(end.get("duration_ms"))
     return Facts(tuple(one.argv[1:]), one.code, out, err, whole, one.signal, lasted, _silent(end, lasted),
                  one.operation, valued)  # fmt: skip
@@ -143,25 +139,33 @@ def _by_transcript(transcript: Mapping[str, Any], runs: Sequence[Invocation], su
             continue
         out, err = _heads(said.runs[0])
         if not err.strip() and _goes_on(out, text):  # both streams in one text: only where the other is blank
-            found[id(said.runs[0])] = _Told(text, None)
+            found[id(said.runs[0])] = _Told(text, err)
+        elif not out.strip() and _goes_on(err, text):
+            found[id(said.runs[0])] = _Told(out, text)
     return found
 
 
 def _by_list(calls: Sequence[Mapping[str, Any]], runs: Sequence[Invocation], subject: str) -> dict[int, _Told]:
-    """A scripted agent's list: a command of the same words, the first that is left, in order."""
-    found, left = {}, list(runs)
+    """A scripted agent's list: the first command that is left, of the same words and with the same beginnings."""
+    found: dict[int, _Told] = {}
+    left = list(runs)
     for call in calls:
         words = [str(word) for word in call.get("argv") or ()]
-        if not words or posixpath.basename(words[0]) != subject:
+        out, err = call.get("stdout"), call.get("stderr")
+        if not words or posixpath.basename(words[0]) != subject or call.get("cut"):
             continue
-        one = next((run for run in left if run.argv[1:] == words[1:]), None)
-        texts = [call.get(name) for name in ("stdout", "stderr")]
-        if one is None or call.get("cut") or not all(isinstance(text, str) for text in texts):
+        if not isinstance(out, str) or not isinstance(err, str):
             continue
-        if all(_goes_on(head, str(text)) for head, text in zip(_heads(one), texts, strict=True)):
-            left = left[left.index(one) + 1 :]
-            found[id(one)] = _Told(str(texts[0]), str(texts[1]))
+        at = next((at for at, run in enumerate(left) if run.argv[1:] == words[1:] and _is(run, out, err)), None)
+        if at is not None:
+            found[id(left[at])] = _Told(out, err)
+            del left[: at + 1]
     return found
+
+
+def _is(run: Invocation, out: str, err: str) -> bool:
+    heads = _heads(run)
+    return _goes_on(heads[0], out) and _goes_on(heads[1], err)
 
 
 def _heads(one: Invocation) -> tuple[str, str]:
@@ -171,9 +175,11 @@ def _heads(one: Invocation) -> tuple[str, str]:
 
 
 def _goes_on(head: str, text: str) -> bool:
-    """Whether a text begins as the record does; a character that the record cut in two is left out of it."""
-    known = head.encode("utf-8", "surrogateescape").decode("utf-8", "ignore") if _cut(head) else head
-    return text.startswith(known)
+    """Whether a text is what the record has, or begins so where the record has only the beginning (of which a character
+    that was cut in two is left out)."""
+    if not _cut(head):
+        return text.strip() == head.strip()
+    return text.startswith(head.encode("utf-8", "surrogateescape").decode("utf-8", "ignore"))
 
 
 def _cut(head: str) -> bool:
@@ -194,10 +200,10 @@ def tools_used(transcript: Mapping[str, Any] | None) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _subject(trial: Mapping[str, Any]) -> dict[str, Any]:
-    name = route.subject(dict(trial))
-    version = (trial.get("versions") or {}).get(name)
-    return {"name": name, "version": version, "sha256": trial.get("build")}
+def _subject(bundle: Bundle) -> dict[str, Any]:
+    name = route.subject(bundle.trial)
+    version = (bundle.trial.get("versions") or {}).get(name) or (bundle.surface or {}).get("version")
+    return {"name": name, "version": version, "sha256": bundle.trial.get("build")}
 
 
 def _config(bundle: Bundle) -> dict[str, Any]:
