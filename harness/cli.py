@@ -242,7 +242,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
-                  "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command, "sufficiency": sufficiency_command}  # fmt: skip
+                  "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
+                  "sufficiency": sufficiency_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

@@ -112,19 +112,11 @@ agent      {one.agent}{"; --scripted plays " + Path(one.script).name if one.scri
 def _run(values: argparse.Namespace) -> int:
     from harness import commands, experiment_arms, experiment_page, gate, sandbox
 
-    if values.resume:
-        if values.name or values.agent or values.scripted or values.before or values.after:
-            raise Usage("--resume runs what was begun", hint="leave out all that chooses")
-        directory = experiment.find(Path(values.out), values.resume)
-        one = _as_planned(directory)
-    else:
-        one, directory = None, None
+    one, directory = _resumed(values) if values.resume else (_chosen(values), None)
     if not gate.passed():
         raise Refused("nothing is measured before this build has shown that it finds what goes wrong",
                       hint="labd-eval gate")  # fmt: skip
-    if directory is None or one is None:
-        one = _chosen(values)
-        directory = _begun(one, values)
+    directory = directory or _begun(one, values)
     for root in sandbox.reap_abandoned():
         note(values, f"removed what a killed run had left: {root}")
     note(values, f"experiment {directory}")
@@ -152,9 +144,13 @@ def _chosen(values: argparse.Namespace) -> experiment.Experiment:
     return experiment.with_builds(one, given)
 
 
-def _as_planned(directory: Path) -> experiment.Experiment:
+def _resumed(values: argparse.Namespace) -> tuple[experiment.Experiment, Path]:
+    """The experiment that was begun, and where. Raises Usage, NotFound, LabdError."""
+    if values.name or values.agent or values.scripted or values.before or values.after:
+        raise Usage("--resume runs what was begun", hint="leave out all that chooses")
+    directory = experiment.find(Path(values.out), values.resume)
     plan = experiment.plan_of(directory)
-    return experiment.with_builds(experiment.load(plan["experiment"]), plan["builds"])
+    return experiment.with_builds(experiment.load(plan["experiment"]), plan["builds"]), directory
 
 
 def _begun(one: experiment.Experiment, values: argparse.Namespace) -> Path:

@@ -17,8 +17,12 @@ _SIDES = ("before", "after")
 def title(found: Mapping[str, Any]) -> list[str]:
     """What was asked, of whom, and what differed, a line each."""
     who = f"{found['agent']}, {'a scripted model' if found['scripted'] else found['model'] or 'its own model'}"
-    many = f"{len(found['scenarios'])} scenarios × {found['trials']} trials, {', '.join(found['conditions'])}"
-    return [found["question"], f"Lever: {found['lever']}. {differs(found)}", f"Played by {who}; {many}."]
+    many = f"{count(len(found['scenarios']), 'scenario')}, {count(found['trials'], 'trial')} each"
+    return [
+        found["question"],
+        f"Lever: {found['lever']}. {differs(found)}",
+        f"Played by {who}; {many}, {', '.join(found['conditions'])}.",
+    ]
 
 
 def differs(found: Mapping[str, Any]) -> str:
@@ -43,7 +47,10 @@ def diff(found: Mapping[str, Any]) -> list[str]:
     if found["lever"] == "instructions" or arms[0] == arms[1] or not any(arms):
         return []
     lines = [f"{mark}{line}" for mark, arm in zip("-+", arms, strict=True) if arm for line in arm["code"].split("\n")]
-    return ["What differs in the program's code:", "\n".join(["```diff", *lines, "```"])]
+    return [
+        "What the change takes out of (-), or puts into (+), the program's code:",
+        "\n".join(["```diff", *lines, "```"]),
+    ]
 
 
 def measures(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -110,11 +117,11 @@ def trace(found: Mapping[str, Any], side: int) -> list[str]:
         return ["(no trial was played in both arms)"]
     told = found["traces"][_SIDES[side]]
     lines = [line for call in told["calls"] for line in shown(call)]
-    turns = f", {told['turns']} turns" if told["turns"] is not None else ""
+    turns = f", {count(told['turns'], 'turn')}" if told["turns"] is not None else ""
     right = "right" if told["right"] else "wrong"
     answer = " ⏎ ".join(cut(told["answer"])) or "(nothing)"
     return [
-        wrapped(f"Question {found['traces']['scenario']}: {told['commands']} commands{turns}."),
+        wrapped(f"Question {found['traces']['scenario']}: {count(told['commands'], 'command')}{turns}."),
         "\n".join(["```console", *lines, "```"]),
         wrapped(f"The answer, which is **{right}**: {answer}"),
     ]
@@ -141,6 +148,11 @@ def cut(text_: str) -> list[str]:
     lines = text_.rstrip("\n").split("\n") if text_ else []
     more = len(lines) - SHOWN
     return lines if more <= 0 else [*lines[:SHOWN], f"… ({more} more lines)"]
+
+
+def count(number: int, what: str) -> str:
+    """`1 trial`, `2 trials`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def wrapped(text_: str, indent: str = "") -> str:

@@ -88,11 +88,13 @@ def _file_digest(path: str, *_: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def tree_digest(root: Path, pattern: str = "*") -> str:
-    """One digest for all files under `root` that match: names and contents, in order of name."""
+def tree_digest(root: Path, pattern: str = "*", without: str = "") -> str:
+    """One digest for all files under `root` that match: names and contents, in order of name. `without`: a folder in
+    `root` that is left out."""
     total = sha256()
     for path in sorted(root.rglob(pattern)):
-        if path.is_file() and "__pycache__" not in path.parts:
+        left_out = "__pycache__" in path.parts or (without and path.relative_to(root).parts[0] == without)
+        if path.is_file() and not left_out:
             total.update(str(path.relative_to(root)).encode("utf-8", "surrogateescape") + b"\0")
             total.update(digest(path.read_bytes()).encode())
     return total.hexdigest()

@@ -5,13 +5,15 @@ Only what is the same each time is kept: paths and the trial's nonce are named, 
 itself only whole seconds of silence. A line that does not end is ended, and measured as what it was.
 """
 
+import contextlib
 import re
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness import execute, files, ledger, sandbox, scenario, subject, surface
+from harness import execute, files, ledger, sabotage, sandbox, scenario, subject, surface
 from harness.ledger import Entry, Evidence, Line
 from labd.errors import LabdError, NotFound
 
@@ -49,6 +51,15 @@ def version(name: str) -> str:
 
 def runs(evidence: Evidence) -> list[dict[str, Any]]:
     """What each line of an evidence gave, in order. Raises LabdError if its state can't be brought about."""
+    with contextlib.ExitStack() as until_then:
+        if evidence.planted:
+            copy = Path(until_then.enter_context(tempfile.TemporaryDirectory(prefix="planted-"))) / "copy"
+            program = str(sabotage.plant(evidence.planted, copy))
+            until_then.enter_context(subject.in_place(evidence.subject, program))
+        return _runs(evidence)
+
+
+def _runs(evidence: Evidence) -> list[dict[str, Any]]:
     examined = subject.load(evidence.subject)
     program = examined.find()
     if program is None:

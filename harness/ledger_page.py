@@ -16,9 +16,8 @@ _STANDS = {"holds": "does it", "violates": "breaks it"}
 HEAD = """\
 # What makes a command line fit for agents
 
-Ten properties that a command-line program should have if programs that think are to drive it, each with what was
-measured about it. The question behind them: when an agent fails at a command line that works, what did the command line
-leave unsaid?
+Properties that a command-line program should have if agents are to drive it, each with what was measured about it. The
+question behind them: when an agent fails at a program that works, what did the program leave unsaid?
 
 This page is made from data (`labd-eval ledger --write`); every command below was run, and every output is what came
 back (`labd-eval ledger --measure` runs them again). Nothing in a console box was typed in by hand.
@@ -56,10 +55,24 @@ that answers questions of geography and into which one defect at a time can be p
 what such a defect looks like, not how common it is.
 """
 
+NEXT = """\
+## How an entry moves
+
+```console
+$ labd-eval gate                                    # this build finds what goes wrong, on planted defects
+$ labd-eval experiment run NAME --agent claude --model MODEL --trials 3
+$ labd-eval ledger --take latest --write            # what came of it goes beside the entry, and onto this page
+```
+
+Confirmed: agents were right more often, or as often with fewer commands, by exact paired tests in which scenarios are
+the unit. Refuted: they were right less often, or a gain that would be worth the change can be ruled out. All else is
+inconclusive, and says why. Nobody writes a status: it follows from what was found.
+"""
+
 
 def render(entries: Sequence[Entry]) -> str:
     """The page, with a final newline."""
-    parts = [HEAD, _standing(entries), _table(entries), *(entry_text(entry) for entry in entries)]
+    parts = [HEAD, _standing(entries), _table(entries), NEXT, *(entry_text(entry) for entry in entries)]
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
@@ -83,7 +96,9 @@ def _standing(entries: Sequence[Entry]) -> str:
         f"Of the changes that are proposed {levers.count('tool')} are in the tool, {levers.count('instructions')} in "
         "the instructions; which of them pays is itself a question for Tier 2."
     )
-    return f"## Where it stands\n\n{_wrapped(' '.join(lines))}\n"
+    programs = dict.fromkeys(told for entry in entries for told in (entry.programs or {}).values())
+    measured = f"What was measured: {', '.join(programs)}." if programs else "Nothing was measured yet."
+    return f"## Where it stands\n\n{_wrapped(' '.join(lines))}\n\n{_wrapped(measured)}\n"
 
 
 def _table(entries: Sequence[Entry]) -> str:
@@ -144,11 +159,11 @@ def _change(change: Change, several: bool) -> Iterator[str]:
             else "No experiment would yet."
         )
         yield f"### After{of}"
-        yield f"Nobody has measured it. {run}"
+        yield f"Not known. {run}"
         yield f"### Verdict{of}"
         yield "None: without Tier 2 there is nothing to judge."
         return
-    yield f"### Before and after{of}, as an agent met them"
+    yield f"### After{of}: the same questions without the change and with it"
     found = change.found
     if found["scripted"]:
         yield _wrapped(f"*{found['label'].capitalize()}.*")
@@ -167,8 +182,14 @@ def _change(change: Change, several: bool) -> Iterator[str]:
 def _status(entry: Entry) -> str:
     if entry.standing != "hypothesis":
         return f"{entry.standing} (tier 2)."
-    broken = [one.subject for one in entry.evidence if one.stands == "violates"]
-    told = f"shown by {', '.join(dict.fromkeys(broken))}" if broken else "no program here was seen to break it"
+    planted = [one.planted for one in entry.evidence if one.stands == "violates" and one.planted]
+    parts = (
+        [f"{' and '.join(broken)} break{'s' if len(broken) == 1 else ''} it"]
+        if (broken := entry.subjects("violates"))
+        else []
+    )
+    parts += [f"a defect planted in atlas shows it ({', '.join(planted)})"] if planted else []
+    told = "; ".join(parts) or "no program here was seen to break it"
     return f"hypothesis (tier {entry.tier}; {told})."
 
 
