@@ -19,6 +19,9 @@ from graders.probe_signs import ProbeSign, WordSigns
 #: That a value is in no vocabulary counts only once it was not found anywhere else either.
 ORDER = ("entity_check", "argv_echo", "column_swap", "type_sweep", "limit_raise", "vocabulary")
 
+#: Characters of a value; what is longer is a text, and none that a list could have.
+LONGEST = 1000
+
 _BRACES = re.compile(r"\{(\w+)\}")
 _EQUALS = ("=", "==")
 
@@ -158,6 +161,8 @@ def _items(sign: ProbeSign, words: Words, path: str) -> list[Item]:
 def _given(sign: ProbeSign, item: Item) -> dict[str, str] | None:
     """What the names in braces stand for; None if the value is not of the form that the entry is about."""
     assert item.value is not None
+    if len(item.value) > LONGEST:
+        return None
     plain = {"value": item.value, "field": item.name.lstrip("-"), "flag": item.name}
     if not sign.value:
         return plain

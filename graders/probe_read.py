@@ -32,6 +32,8 @@ SUBTYPE = {
 NONSENSE = "zq7xnowhere"
 #: From this likeness on (0 to 1) a value may have been meant.
 _LIKE = 0.6
+#: So many values are compared letter by letter.
+_LOOKED_AT = 200
 #: So many of a list are shown.
 _SHOWN = 8
 
@@ -71,9 +73,16 @@ def nearest(value: str, known: Sequence[str], most: int = 3) -> list[str]:
     """The values that look most like it, best first: as a whole, by their parts (a path's name, an address's), or by
     the words that they are made of."""
     wanted = value.casefold().strip("^$.*\\")
-    scored = [(max(_likeness(wanted, part) for part in _parts(one.casefold())), one) for one in dict.fromkeys(known)]
+    pairs = _pairs(wanted)
+    near = sorted(dict.fromkeys(known), key=lambda one: len(pairs & _pairs(one.casefold())), reverse=True)[:_LOOKED_AT]
+    scored = [(max(_likeness(wanted, part) for part in _parts(one.casefold())), one) for one in near]
     good = sorted((one for one in scored if one[0] >= _LIKE), key=lambda one: (-one[0], one[1]))
     return [one for _, one in good[:most]]
+
+
+def _pairs(text: str) -> set[str]:
+    """Its pairs of letters: comparing those of thousands of values is quick, and what shares none is not alike."""
+    return {text[at : at + 2] for at in range(len(text) - 1)}
 
 
 def _parts(value: str) -> list[str]:
@@ -82,8 +91,6 @@ def _parts(value: str) -> list[str]:
 
 def _likeness(one: str, other: str) -> float:
     whole = difflib.SequenceMatcher(None, one, other)
-    if whole.real_quick_ratio() < _LIKE / 2:
-        return 0.0
     words, others = ([word for word in re.split(r"[\W_]+", text) if word] for text in (one, other))
     shared = len({*words} & {*others})
     return max(whole.ratio(), 0.5 + 0.5 * shared / max(len(words), len(others)) if shared else 0.0)

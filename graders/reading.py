@@ -31,6 +31,8 @@ class Read:
     number: str | None = None
 
 
+#: A number of more digits counts nothing.
+_DIGITS = 18
 #: Plain lines, each a value.
 LINES = Read(rows="lines")
 
@@ -46,7 +48,10 @@ def values(read: Read, text: str) -> list[str] | None:
         return None
     lines = [line for line in text.split("\n")[read.header :] if line.strip()]
     if read.rows == "csv":
-        lines = [",".join(row) for row in csv.reader(io.StringIO("\n".join(lines))) if row]
+        try:
+            lines = [",".join(row) for row in csv.reader(io.StringIO("\n".join(lines), newline="")) if row]
+        except csv.Error:
+            return None
     if read.pattern is None:
         return [" ".join(line.split()) if read.rows == "table" else line.rstrip() for line in lines]
     matches = (re.search(read.pattern, line) for line in lines)
@@ -59,7 +64,7 @@ def size(read: Read, text: str) -> int | None:
     if document is ...:
         if read.number is not None:
             found = re.search(read.number, text, re.M)
-            return int(found[1]) if found else None
+            return int(found[1]) if found and len(found[1]) <= _DIGITS else None
         told = values(read, text)
         return None if told is None else len(told)
     at = list(_at(document, read.json or ""))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 STOP_LIMIT_S = 10.0
 
+#: Journals beyond this are not laid out once more for questions (bytes).
+STATE_BYTES = 64 << 20
+
 
 class Labd(Kind):
     """The bench."""
@@ -96,9 +99,11 @@ class Labd(Kind):
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         if (bundle / "lab.after.toml").is_file():
             shutil.copyfile(bundle / "lab.after.toml", lab)
-        journal = state / "journal" / paths.lab_id(str(lab))
-        if (bundle / "journal").is_dir():
-            shutil.copytree(bundle / "journal", journal)
+        kept = bundle / "journal"
+        if sum(path.stat().st_size for path in kept.rglob("*")) > STATE_BYTES:
+            raise ValueError(f"its journals are bigger than {STATE_BYTES >> 20} MiB")
+        if kept.is_dir():
+            shutil.copytree(kept, state / "journal" / paths.lab_id(str(lab)))
         return lab, state / "journal"
 
     def asking(self, root: Path) -> dict[str, str]:

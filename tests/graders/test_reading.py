@@ -33,6 +33,7 @@ from graders.reading import Read, size, values
         (Read(rows="table", header=1), "NAME  SIZE\n", 0),
         (Read(rows="table", header=1), "NAME  SIZE\na  1\nb  2\n", 2),
         (Read(rows="csv", header=1), 'name\n"two\nlines"\n', 1),
+        (Read(rows="csv"), '"a' + "x" * 200_000, None),
         (Read(rows="lines", pattern="^row (.*)"), "10 rows:\nrow a\n", 1),
         (Read(number=r"^(\d+)$"), "0\n", 0),
         (Read(number=r"^(\d+)$"), "10 rows\n", None),
