@@ -1,4 +1,4 @@
-"""atlas answers as a program for agents should: it guides where it refuses, says what it took, cuts nothing silently."""
+"""atlas answers as a program for agents should: it guides where it refuses, says what it took, tells what it cut."""
 
 import json
 import shlex
