@@ -279,3 +279,23 @@ def test_a_records_call_that_the_bundle_does_not_tell_runs_in_the_agents_directo
     assert probing._directories(Bundle(bundle), told) == [None]
     there = replace(told, calls=(call("ok", "status"),))
     assert [Path(str(one)).name for one in probing._directories(Bundle(bundle), there)] == ["deep"]
+
+
+def test_a_state_that_is_too_big_is_named_as_left_out_and_nothing_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.subjects.git.STATE_BYTES", 100)
+    bundle = trial(tmp_path, f"git {FIND}")
+    assert json.loads((bundle / "trial.json").read_text())["left_out"] == ["work.after.tar.gz: too big"]
+    found = probe(bundle, silent(FIND), signs.load(LOG))
+    assert "its final state can't be laid out" in found.by_call[0][0].result
+
+
+def test_journals_that_are_too_big_are_not_laid_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.subject import load
+
+    monkeypatch.setattr("harness.subjects.labd.STATE_BYTES", 2)
+    (tmp_path / "bundle" / "journal").mkdir(parents=True)
+    (tmp_path / "bundle" / "journal" / "rx").write_text("abc")
+    with pytest.raises(ValueError, match="bigger than"):
+        load("labd").kind.restore(tmp_path / "bundle", tmp_path / "root")
