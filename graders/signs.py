@@ -26,7 +26,7 @@ network look like is each program's own, and is said here as data, never guessed
 
     [environment]              # that it is nobody's fault here; read in refusals, on stderr, in the program's own form
     stderr = ['^atlas: cannot reach ']
-    json = ["error.message"]   # … and at these paths of a JSON object on stderr
+    json = ["error.message"]   # … and at these paths of a JSON object on stderr, where the message stands
     exit = [7]
 
     [degenerate]

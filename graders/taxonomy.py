@@ -103,7 +103,7 @@ def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
     if not answered:
         if marker := _environment(facts, signs.environment):
             return "error", "environment", marker
-        return "error", "tool", f"exit {facts.code}: {_quoted(_last_line(facts.stderr) or _last_line(facts.stdout))}"
+        return "error", "tool", f"exit {facts.code}: {_quoted(_telling(facts, signs.environment))}"
     if sign.never:
         return "ok", "tool", ""
     if empty := _empty(facts, sign):
@@ -167,7 +167,7 @@ def _waste(words: Words, stdout: str, signs: Signs) -> str:
 def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
     """Why a refusal is nobody's fault here; "" if nothing says so. Looks at stderr and the exit code alone."""
     if facts.code is not None and facts.code in signs.exit:
-        return f"exit {facts.code}: {_quoted(_last_line(facts.stderr))}"
+        return f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
     lines = [*_lines(facts.stderr), *(text for text, _ in _at_paths(facts.stderr, signs.json))]
     return next((_quoted(line) for line in lines if any(re.search(one, line) for one in signs.stderr)), "")
 
@@ -297,8 +297,13 @@ def _again(here: Call, after: Call, before: Sequence[str], now: Sequence[str], s
 # -- words ---------------------------------------------------------------------------------------------------------
 
 
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+def _telling(facts: Facts, signs: EnvironmentSigns) -> str:
+    """The line that says what went wrong: a JSON error's message, a line that calls itself an error, or the last."""
+    for text, _ in _at_paths(facts.stderr, signs.json):
+        return text
+    lines = [line.strip() for line in (facts.stderr if facts.stderr.strip() else facts.stdout).split("\n")]
+    named = (line for line in lines if re.match(r"(?:error|fatal)\b", line, re.I))
+    return next(named, next((line for line in reversed(lines) if line), ""))
 
 
 def _quoted(text: str) -> str:
