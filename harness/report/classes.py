@@ -5,7 +5,7 @@ is no zero. Only trials that count at all are counted, each with all of its call
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,17 +69,16 @@ def of(record: Record | None) -> Row:
     return {"classes": counts, "score": told.data()["value"], "hints_ignored": len(record.agent_side)}
 
 
-def project(rows: Iterable[Row], records: Records) -> dict[str, Any]:
+def project(rows: Sequence[Row], records: Records) -> dict[str, Any]:
     """The distribution of classes by agent and condition, and within by scenario, with the calls behind each bar."""
     cells: dict[tuple[str, str], list[tuple[Row, Record]]] = {}
-    counted = [row for row in rows if row["counted"]]
-    for row in counted:
-        if row["id"] in records.found:
+    for row in rows:
+        if row["counted"] and row["id"] in records.found:
             cells.setdefault((row["agent"], row["condition"]), []).append((row, records.found[row["id"]]))
     return {
         "columns": [{"agent": agent, "condition": condition} | _column(some)
                     for (agent, condition), some in cells.items()],
-        "without_record": sorted(row["id"] for row in counted if row["id"] not in records.found),
+        "without_record": sorted(row["id"] for row in rows if row["bundle"] and row["id"] not in records.found),
         "unreadable": dict(records.unreadable),
     }  # fmt: skip
 

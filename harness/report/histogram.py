@@ -15,8 +15,8 @@ def render(report: dict[str, Any]) -> str:
     """The text, with a final newline. Raises TypeError for a run that was never classified."""
     told = report["classes"]
     lines = [*report["labels"], f"run {report['run']}"]
-    for heading, one in words.class_columns(report):
-        lines += ["", *_column(heading, one)]
+    for _, one in words.class_columns(report):
+        lines += ["", *_column(one)]
     if not told["columns"]:
         lines += ["", "no counted trial has a record"]
     lines += ["", *(f"  {line}" for line in words.class_legend()), "", *words.CLASSES_NOTE.splitlines()]
@@ -25,8 +25,8 @@ def render(report: dict[str, Any]) -> str:
     return "\n".join(map(words.plain, lines)) + "\n"
 
 
-def _column(heading: str, told: dict[str, Any]) -> Iterator[str]:
-    yield f"{heading}, {told['condition']}: {told['calls']} calls in {told['attempts']} trials"
+def _column(told: dict[str, Any]) -> Iterator[str]:
+    yield f"{told['agent']}, {told['condition']}: {told['calls']} calls in {told['attempts']} trials"
     if not told["calls"]:
         return
     yield f"  score {words.score_text(told['score'])}; hints ignored: {words.hints_text(told['hints_ignored'])}"

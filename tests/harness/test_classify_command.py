@@ -112,6 +112,7 @@ def test_a_damaged_bundle_is_named_and_keeps_no_record(conducted: Path, classify
         assert f"{TRIAL}  answer.txt has changed" in err
         assert not classes.path_of(conducted, TRIAL).exists()
         assert "reference, cold" not in out
+        assert f"no record: {TRIAL}\n" in out
     finally:
         answer.write_bytes(before)
 

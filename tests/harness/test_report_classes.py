@@ -58,6 +58,15 @@ def test_a_trial_says_its_own_classes_and_score() -> None:
     assert first["score"] > second["score"]
 
 
+def test_each_condition_has_a_bar_of_its_own() -> None:
+    rows = [row("S1", "pass"), row("S1", "pass", condition="warm")]
+    told = projected({rows[0]["id"]: attempt("A"), rows[1]["id"]: attempt("ok")}, rows)
+    assert [(one["condition"], one["counts"]["A"]) for one in told["classes"]["columns"]] == [("cold", 1), ("warm", 0)]
+    shown = histogram.render(told)
+    assert "\nreal, cold: 1 calls in 1 trials\n" in shown
+    assert "\nreal, warm: 1 calls in 1 trials\n" in shown
+
+
 def test_a_run_that_was_never_classified_says_nothing_of_it() -> None:
     told = model.project(manifest(real=REAL), [row("S1", "pass")])
     assert told["classes"] is None
