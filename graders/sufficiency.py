@@ -15,7 +15,7 @@ from typing import Any, Literal
 from graders import sufficiency_acts as acts
 from graders.shell_found import Found as Command
 from graders.sufficiency_acts import Act, Thing
-from graders.sufficiency_returned import Answer
+from graders.sufficiency_returned import Answer, Shelf
 
 Bucket = Literal["again", "help_again", "around", "read_returned", "read_not_returned", "search", "moved_on"]
 
@@ -191,7 +191,7 @@ class _Judge:
         self.judged: list[Judged] = []
         self.failed: list[str] = []
         self.unanswered: list[str] = []
-        self.earlier: dict[str, list[Answer]] = defaultdict(list)
+        self.earlier: dict[str, Shelf] = defaultdict(Shelf)
         self.routes = self.routes_answered = 0
         self.known: set[Concurrency] = set()
 
@@ -215,7 +215,7 @@ class _Judge:
             self.known.add(_known_by(call))
             self.judged.append(Judged(_number(call), _thread(call), asked, bucket, shown, note, answer.shipped,
                                       answer.size, concurrent))  # fmt: skip
-            self.earlier[_thread(call)].append(answer)
+            self.earlier[_thread(call)].add(answer)
 
     def _next(
         self, call: Mapping[str, Any], commands: Sequence[tuple[str, ...]], answer: Answer
@@ -264,8 +264,8 @@ class _Judge:
             return self._read(act, one, call, answer)
         if act.kind == "search":
             shown = _output(one)
-            return "search", act.shown, "what it found had been returned" if shown and answer.shows(shown) else ""
-        around = act.kind == "write" and self.thing.program and any(map(answer.names, act.paths))
+            return "search", act.shown, "what it found had been returned" if shown and answer.shelf.shows(shown) else ""
+        around = act.kind == "write" and self.thing.program and any(map(answer.shelf.names, act.paths))
         if act.kind == "around" or around:
             return "around", act.shown, "by hand" if around else ""
         return "moved_on", act.shown, ""
@@ -290,12 +290,12 @@ class _Judge:
         if not act.known or not act.paths:
             return None, f"{act.shown}: which files, its text does not tell", ""
         shown = _output(one) if len(act.paths) == 1 else None
-        before = self.earlier[_thread(call)]
-        missed = [path for path in act.paths if not any(a.ships(path, shown) for a in (answer, *before))]
+        now, before = answer.shelf, self.earlier[_thread(call)]
+        missed = [path for path in act.paths if not (now.ships(path, shown) or before.ships(path, shown))]
         if missed:
-            named = answer.names(missed[0]) or any(one.names(missed[0]) for one in before)
+            named = now.names(missed[0]) or before.names(missed[0])
             return "read_not_returned", act.shown, "named, not returned" if named else ""
-        late = any(not answer.ships(path, shown) for path in act.paths)
+        late = any(not now.ships(path, shown) for path in act.paths)
         return "read_returned", act.shown, "returned by an earlier call" if late else ""
 
     def found(self) -> Found:

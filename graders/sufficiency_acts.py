@@ -144,8 +144,11 @@ def routes(call: Mapping[str, Any], thing: Thing) -> bool:
     if call.get("kind") != "shell":
         tool = _text(call.get("tool"))
         return bool(thing.program) and (server(tool) == name or tool.rpartition("__")[2] == name)
+    text = _command(call)
+    if name not in text:
+        return False
     try:
-        found = accesses(_command(call))
+        found = accesses(text)
     except Unclear:
         return False
     return any(_runs(one.words, name, direct=bool(thing.tool)) for one in found)

@@ -17,11 +17,14 @@ from typing import Any
 MOST_CHARS, MOST_LINES = 2_000_000, 50_000
 #: So many lines of a file make it shipped; of a shorter file, all.
 ENOUGH = 3
+#: A longer line is no heading (characters).
+MOST_HEADING = 500
 #: A line with less to it than this tells no file from another (characters).
 TELLING = 8
 
 #: What may be a path; `_is_path` decides.
 _WORD = r"(?P<path>[\w.@~+\-/\\]+)"
+_WORDS = re.compile(r"[\w.@~+\-/\\]+")
 _ENDING = re.compile(r"[^/\\.]\.\w{1,12}$|^[A-Z][\w-]*file$")
 #: The headings that stand for a file's section whatever follows; a label needs content behind it.
 _HEADINGS = tuple(
@@ -35,6 +38,7 @@ _HEADINGS = tuple(
         r"(?:=+|-+|/{2,}|\*+) +(?:[Ff]ile:? +)?PATH(?: +[=\-/*]+)?$",
     )
 )
+_MARKS = frozenset("#*=-+</")
 _LABEL = re.compile(rf"\s{{0,3}}(?:[Ff]ile(?:name)?:? +|[Pp]ath:? +)?[`*\"']{{0,3}}{_WORD}[`*\"']{{0,3}}:?$")
 _CONTENT = re.compile(r"^\s*(?:```|~~~|\d{1,6}\s*[\t|:→│])|^(?: {4}|\t)\S")
 _NUMBERED = re.compile(r"^\s*\d{1,6}(?:\t|→|: ?|\| ?|│ ?)")
@@ -54,30 +58,58 @@ class Answer:
         """The files with a section of their own, each once, in order."""
         return tuple(dict.fromkeys((*_sections(self.text), *_objects(self.text))))
 
-    @cached_property
-    def lines(self) -> frozenset[str]:
-        """The lines that tell something, without numbers before them."""
-        return frozenset(_telling(self.text))
-
     @property
     def size(self) -> int:
         """How many lines have something in them."""
         return sum(bool(line.strip()) for line in self.text.split("\n"))
 
+    @cached_property
+    def shelf(self) -> "Shelf":
+        """What this answer alone returned."""
+        made = Shelf()
+        made.add(self)
+        return made
+
+
+class Shelf:
+    """What some answers returned: files, lines, names. Asking it costs the same however many they were."""
+
+    def __init__(self) -> None:
+        self._shipped: dict[str, set[str]] = {}
+        self._lines: set[int] = set()
+        self._named: set[str] = set()
+        self._waiting: list[Answer] = []
+
+    def add(self, answer: Answer) -> None:
+        """One more answer. It is looked into when somebody asks."""
+        self._waiting.append(answer)
+
+    def _look(self) -> None:
+        for answer in self._waiting:
+            for path in answer.shipped:
+                self._shipped.setdefault(posixpath.basename(_plain(path)), set()).add(path)
+            self._lines.update(map(hash, _telling(answer.text)))
+            self._named.update(_names(answer.text))
+        self._waiting = []
+
     def ships(self, path: str, read: str | None = None) -> bool:
         """Whether the content of the file was returned. `read`: what a later read of it showed, if that is known."""
-        return any(same(path, one) for one in self.shipped) or (read is not None and self.shows(read))
+        self._look()
+        last = posixpath.basename(_plain(path))
+        near = self._shipped.get(last, set()) if not _globbed(path) else set().union(*self._shipped.values())
+        return any(same(path, one) for one in near) or (read is not None and self.shows(read))
 
     def shows(self, read: str) -> bool:
         """Whether this much of a text was here already: three lines that tell something, or all it has."""
-        told = list(dict.fromkeys(_telling(read)))
-        return bool(told) and sum(line in self.lines for line in told) >= min(ENOUGH, len(told))
+        self._look()
+        told = set(_telling(read))
+        return bool(told) and sum(hash(line) in self._lines for line in told) >= min(ENOUGH, len(told))
 
     def names(self, path: str) -> bool:
-        """Whether the file is named: by the whole of the path, or its last part where that has an ending."""
-        last = posixpath.basename(path)
-        wanted = [path, *([last] if "." in last.strip(".") else [])]
-        return any(_stands(one, self.text) for one in wanted if one and not _globbed(one))
+        """Whether the file is named: by its last part, or the last two where that has no ending."""
+        self._look()
+        parts = _plain(path).split("/")
+        return (parts[-1] if "." in parts[-1].strip(".") else "/".join(parts[-2:])) in self._named
 
 
 def same(path: str, other: str) -> bool:
@@ -99,15 +131,13 @@ def _globbed(path: str) -> bool:
     return any(mark in path for mark in "*?[")
 
 
-def _stands(word: str, text: str) -> bool:
-    """Whether the word stands in the text by itself, as no part of a longer name."""
-    at = text.find(word)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(word) : at + len(word) + 2]
-        if not re.match(r"[\w.\-]", before) and not re.match(r"[\w\-]|\.\w", after):
-            return True
-        at = text.find(word, at + 1)
-    return False
+def _names(text: str) -> Iterator[str]:
+    """The last parts of all that may be a path, and the last two."""
+    for word in set(_WORDS.findall(text)):
+        if "." in word or "/" in word or "\\" in word:
+            parts = word.replace("\\", "/").rstrip("./").split("/")
+            yield parts[-1]
+            yield "/".join(parts[-2:])
 
 
 def _telling(text: str) -> Iterator[str]:
@@ -123,9 +153,11 @@ def _sections(text: str) -> Iterator[str]:
     """The paths of sections. A label with nothing but its path needs content behind it."""
     lines = text.split("\n")
     for at, line in enumerate(lines):
-        if len(line) > 500:
+        if line.startswith("    ") or not 2 < len(line) < MOST_HEADING:
             continue
-        found = next((match for match in (form.match(line) for form in _HEADINGS) if match), None)
+        found = None
+        if line.lstrip()[:1] in _MARKS:
+            found = next((match for match in (form.match(line) for form in _HEADINGS) if match), None)
         if found is None and (label := _LABEL.match(line)):
             behind = next((one for one in lines[at + 1 : at + 3] if one.strip()), "")
             found = label if _CONTENT.match(behind) else None

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from graders import shell_starts
@@ -38,9 +39,10 @@ class Access:
         return posixpath.basename(self.words[0]) if self.words else ""
 
 
-def accesses(text: str) -> list[Access]:
+@lru_cache(maxsize=256)
+def accesses(text: str) -> tuple[Access, ...]:
     """All simple commands, in the order in which they begin. Raises Unclear for a text that is not understood."""
-    return list(_read(text, "", 0))
+    return tuple(_read(text, "", 0))
 
 
 # -- the text into simple commands ---------------------------------------------------------------------------------

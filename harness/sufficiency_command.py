@@ -127,8 +127,8 @@ def _judged(
         run_ = _run(place, Path(values.out))
         if run_ is None and not (place / "trial.json").is_file():
             told = parsed(place, values.product)
-            seen.update(_called(told))
-            logs.append(_log(arm, name, told, thing_of(values.subject, values.tool)))
+            logs.append(Log(arm, name, _about(told), measure(told, thing_of(values.subject, values.tool))))
+            seen.update(_called(told) if _nothing(logs[-1].found) else ())
             continue
         for bundle in [place] if run_ is None else sorted(one.parent for one in run_.glob("trials/*/trial.json")):
             try:
@@ -140,8 +140,8 @@ def _judged(
                 skipped.append({"log": str(bundle), "why": "no transcript"})
                 continue
             told, found, own = made
-            seen.update(_called(told))
             logs.append(Log(own if arm == ALL else arm, str(bundle), _about(told), found))
+            seen.update(_called(told) if _nothing(found) else ())
     return logs, skipped, seen
 
 
@@ -173,16 +173,19 @@ def judged_bundle(place: Path, subject: str | None = None, tool: str | None = No
 
 
 def parsed(place: Path, product: str | None = None) -> dict[str, Any]:
-    """The normal form of a log. Raises Usage where it is in no known format."""
+    """The normal form of a log as plain data, of which nothing is copied. Raises Usage where its format is unknown."""
     raw = transcript_command.read(place)
     try:
-        return transcripts.parse(product or transcript_command.product_of(raw) or "atif", raw).as_dict()
+        told = transcripts.parse(product or transcript_command.product_of(raw) or "atif", raw)
     except transcripts.TranscriptError as error:
         raise Usage(f"{place}: {error}", hint=f"labd-eval transcript {place} --product text") from error
+    parts = {name: [vars(one) for one in getattr(told, name)] for name in ("threads", "messages", "calls")}
+    return vars(told) | parts | {"ended": vars(told.ended)}
 
 
-def _log(arm: str, name: str, told: Mapping[str, Any], thing: Thing) -> Log:
-    return Log(arm, name, _about(told), measure(told, thing))
+def _nothing(found: Found) -> bool:
+    """Whether the log has no call at all of what is judged."""
+    return not (found.judged or found.failed or found.unanswered or found.other_route)
 
 
 def _about(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,8 +215,7 @@ def projected(logs: Sequence[Log], skipped: list[dict[str, str]], seen: Counter[
                         hint="labd-eval list: agents that are programs leave transcripts")  # fmt: skip
     names = list(dict.fromkeys(one.arm for one in logs))
     arms = [Arm(name, tuple(one.found for one in logs if one.arm == name)) for name in names]
-    nothing = not any(one.found.judged or one.found.failed or one.found.unanswered or one.found.other_route
-                      for one in logs)  # fmt: skip
+    nothing = all(_nothing(one.found) for one in logs)
     return {
         "schema": SCHEMA,
         "of": list(dict.fromkeys(str(one.found.thing) for one in logs)),

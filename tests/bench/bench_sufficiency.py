@@ -1,0 +1,88 @@
+"""What judging a long log costs: 50 MB in at most 5 s and 200 MB, beside a bare json.loads of each of its lines.
+
+Each is a process of its own, so that what it holds at most (the kernel's count) is its own. The logs are made: calls of
+a tool and of a program, reads, searches, builds, subagents; outputs of source code as an agent's product shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TARGET_S, TARGET_MB, SIZE_MB = 5.0, 200, 50
+
+_BARE = "import json, sys\nfor line in open(sys.argv[1], 'rb'): json.loads(line)"
+_OURS = "from harness.cli import main\nassert main() == 0"
+#: What a process held at most: getrusage would count what it was before it became this program.
+_HELD = (
+    "\nprint([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')][0], file=sys.stderr)"
+)
+
+
+def make(place: Path, form: str, size: int, wide: bool) -> None:
+    """A log of that many bytes. wide: with characters outside the first plane, which cost four bytes each."""
+    from harness.sufficiency_made import Turn, Use, written
+
+    chance = random.Random(7)
+    words = [f"value_{n}" for n in range(400)]
+    sign = "🚀 " if wide else ""
+
+    def code(lines: int) -> str:
+        return "\n".join(f"{n:6}\t    {sign}{chance.choice(words)} = call({chance.choice(words)}, {n})"
+                         for n in range(1, lines))  # fmt: skip
+
+    def turn(number: int) -> Turn:
+        name = f"src/{chance.choice(words)}.py"
+        section = f"**`{name}`**\n```python\n{code(60)}\n```\n"
+        return Turn((chance.choice((
+            Use("ask", f"how does {name} work", section),
+            Use("shell", f"atlas city list --near {number}", code(20)),
+            Use("read", name, code(200)),
+            Use("shell", f"cd src && sed -n 1,99p {name} | head -50", code(50)),
+            Use("search", chance.choice(words), code(30)),
+            Use("shell", "make -j4 2>&1 | tail", code(10)),
+            Use("edit", name, "done"),
+        )),))  # fmt: skip
+
+    sample = 400
+    each = sum(map(len, written(form, [turn(n) for n in range(sample)]).values())) / sample
+    files = written(form, [turn(n) for n in range(int(size / each))])
+    place.write_bytes(next(iter(files.values())))
+
+
+def measure(code: str, words: list[str]) -> tuple[float, float, bytes]:
+    """(seconds, MB held at most, answer) of a process."""
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{code}{_HELD}", *words], capture_output=True, check=True)
+    return time.perf_counter() - began, int(done.stderr.split()[-1]) / 1024, done.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    size = (5 if parser.parse_args().quick else SIZE_MB) << 20
+    print(f"{'a log of ' + str(size >> 20) + ' MB':34}{'calls':>8}{'s':>8}{'MB':>8}{'bare s':>8}{'bare MB':>8}"
+          f"  target {TARGET_S:.0f} s, {TARGET_MB} MB")  # fmt: skip
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory) / "log.jsonl"
+        for form, wide, judged in (
+            ("claude", False, ["--tool", "explore"]), ("claude", False, ["--subject", "atlas"]),
+            ("claude", True, ["--tool", "explore"]), ("claude-session", False, ["--tool", "explore"]),
+            ("codex", False, ["--tool", "explore"]), ("gemini", False, ["--tool", "*explore"]),
+            ("opencode", False, ["--tool", "*explore"]),
+        ):  # fmt: skip
+            make(place, form, size, wide)
+            bare, ours = measure(_BARE, [str(place)]), measure(_OURS, ["sufficiency", str(place), *judged, "--json"])
+            calls = len(json.loads(ours[2])["logs"][0]["calls"])
+            title = f"{form}{', wide characters' if wide else ''} {judged[0]}"
+            print(f"{title:34}{calls:8}{ours[0]:8.2f}{ours[1]:8.0f}{bare[0]:8.2f}{bare[1]:8.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
