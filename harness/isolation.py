@@ -26,7 +26,7 @@ SYSTEM = ("/etc/claude-code", "/etc/codex", "/etc/gemini-cli", "/etc/opencode")
 
 #: Our own files, which the subject may be installed from, and what in them would tell an agent the answers.
 _OURS = Path(__file__).resolve().parent.parent
-_ANSWERS = ("scenarios", "graders", "tests", ".git", "harness/data")
+_ANSWERS = ("scenarios", "graders", "tests", ".git", "harness/data", "fixtures/sabotage")
 
 #: What a user's own tools read, that `light` leaves as it is.
 _USERS = ("HOME", "PATH", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
@@ -73,6 +73,10 @@ def enclosed(argv: Sequence[str], place: Sandbox, isolation: Isolation, base_url
         words += ["--ro-bind-try", path, path]
     for path in (_OURS / name for name in _ANSWERS):
         words += ["--tmpfs", str(path)] if path.is_dir() else []
+    if Path(place.subject).is_relative_to(
+        _OURS / "harness/data"
+    ):  # a program of ours, among an installed copy's fixtures
+        words += ["--ro-bind", os.path.dirname(place.subject), os.path.dirname(place.subject)]
     root = str(place.root)
     if base_url is not None:
         script = str(Path(doorway.__file__).resolve())

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import agents, files, grading, isolation
+from harness import agents, files, grading, isolation, sandbox, scenario
+from harness import subject as subjects
 from harness.agents._program import Options
 from harness.bench import Bench
 from harness.sandbox import Sandbox, SandboxError
@@ -74,6 +75,18 @@ def test_behind_bubblewrap_the_exams_answers_are_not_there(place: Sandbox) -> No
     ours = Path(isolation.__file__).parent.parent
     _, said = enclosed(place, f"ls -A {ours}/scenarios {ours}/tests; ls {ours}/labd/thin.py")
     assert said.split() == [f"{ours}/scenarios:", f"{ours}/tests:", f"{ours}/labd/thin.py"]
+
+
+@needs_bwrap
+def test_behind_bubblewrap_a_subject_of_ours_runs_and_what_can_be_planted_in_it_is_not_there() -> None:
+    atlas = next(one for one in scenario.load_all("atlas") if one.id == "A1")
+    made = sandbox.create(atlas, str(subjects.load("atlas").find()))
+    try:
+        code, said = enclosed(made, f"atlas country Norway; ls {scenario.fixtures_dir() / 'sabotage'}")
+    finally:
+        made.stop()
+        made.close()
+    assert (code, "Oslo" in said, "defects" in said) == (0, True, False)
 
 
 @needs_bwrap
