@@ -7,7 +7,7 @@ less often, or where a gain that would be worth it can be ruled out. All else is
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from shlex import join
 from typing import Any, Literal
@@ -57,6 +57,7 @@ class Side:
 
 def result(experiment: Experiment, before: Side, after: Side, *, model: bool) -> dict[str, Any]:
     """All of it as plain data. `model`: whether the agent is a program with a model of some kind behind it."""
+    before, after = _dropped(before), _dropped(after)
     right = paired.compare(rates(before.rows), rates(after.rows))
     fewer = _fewer(before, after, "commands")
     scripted = any(row["scripted_model"] for side in (before, after) for row in side.rows) or not model
@@ -88,6 +89,13 @@ def result(experiment: Experiment, before: Side, after: Side, *, model: bool) ->
                  for name, side in (("before", before), ("after", after))},
     }  # fmt: skip
     return told | {"traces": _traces(experiment, before, after)}
+
+
+def _dropped(side: Side) -> Side:
+    """Without the trials in which the environment failed (class E): what came of those says nothing of the change."""
+    failed = {name for name, record in side.records.items() if any(call.cls == "E" for call in record.calls)}
+    rows = [{**row, "valid": row["valid"] and row["id"] not in failed} for row in side.rows]
+    return replace(side, rows=rows)
 
 
 def judge(experiment: Experiment, right: paired.Comparison, fewer: Mapping[str, Any],

@@ -100,6 +100,13 @@ def test_too_many_lost_trials_forbid_a_verdict() -> None:
     assert verdict == "inconclusive" and "lost" in why
 
 
+def test_a_trial_in_which_the_environment_failed_counts_in_no_arm() -> None:
+    broken = [[call("E")]] + OK * 11
+    told = result(TRIED, side(*["fail"] * 12), side(*["fail"] + ["pass"] * 11, calls=broken), model=True)
+    assert (told["right"]["scenarios"], told["right"]["left_out"], told["verdict"]) == (11, 1, "confirmed")
+    assert told["arms"]["after"]["right"]["valid"] == 11 and "E" not in told["arms"]["after"]["classes"]
+
+
 def test_nothing_measured_says_so() -> None:
     assert "no scenario has valid trials" in judged(side("fail", lost=1), side("pass", lost=1))[1]
 
