@@ -1,6 +1,10 @@
 """The text names what a fix needs: class, command, result, evidence, nearest value, and whether the tool knew."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graders.contract import CLASSES, SUBTYPES, AgentSide, Probe
 from graders.explain import explain, explain_call, explain_hint, knew
@@ -91,3 +95,15 @@ def test_nothing_that_was_said_makes_a_line_or_reaches_a_terminal() -> None:
 def test_a_call_without_fault_has_nothing_to_explain() -> None:
     with pytest.raises(ValueError, match="no fault"):
         explain_call(call("ok"), 1, "atlas")
+
+
+TEXTS = st.text(max_size=40)
+
+
+@given(st.lists(st.sampled_from(["ok", *CLASSES]), max_size=6), TEXTS, TEXTS, TEXTS)
+def test_any_attempt_can_be_explained_in_lines_of_ours_alone(names: list[str], word: str, out: str, why: str) -> None:
+    calls = [replace(call(name), argv=(word,), stdout_head=out, stderr_head=out, evidence=why) for name in names]
+    text = explain(attempt(*calls))
+    assert all(char.isprintable() or char == "\n" for char in text)
+    heads = [line for line in text.split("\n") if line and not line.startswith("  ")]
+    assert [line[:7] for line in heads] == [f"CLASS {name}" for name in names if name != "ok"]
