@@ -101,8 +101,8 @@ def test_too_many_lost_trials_forbid_a_verdict() -> None:
 
 
 def test_a_trial_in_which_the_environment_failed_counts_in_no_arm() -> None:
-    broken = [[call("E")]] + OK * 11
-    told = result(TRIED, side(*["fail"] * 12), side(*["fail"] + ["pass"] * 11, calls=broken), model=True)
+    before = side(*["fail"] * 12, calls=[[call("E")]] + [[SILENT]] * 11)
+    told = result(TRIED, before, side(*["fail"] + ["pass"] * 11, calls=[[call("E")]] + OK * 11), model=True)
     assert (told["right"]["scenarios"], told["right"]["left_out"], told["verdict"]) == (11, 1, "confirmed")
     assert told["arms"]["after"]["right"]["valid"] == 11 and "E" not in told["arms"]["after"]["classes"]
 
