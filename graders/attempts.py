@@ -20,6 +20,10 @@ from graders.taxonomy import Facts, classified, classify
 
 #: What trial.json says of the run that a record carries along.
 _CONFIG = ("options", "scripted_model", "limits", "policy", "lane", "hashes", "allowlist")
+#: No trial lasts as long (milliseconds).
+_LONGEST_MS = 1e11
+#: Characters of an answer that are kept.
+_ANSWER = 100_000
 #: What the agent's own first record lists.
 _FIRST = ("tools", "skills", "agents", "mcp_servers", "memory")
 
@@ -46,11 +50,11 @@ def attempt(bundle: Bundle, signs: Signs) -> Record:
         agent_side=(),
         tools_used=tools_used(bundle.transcript),
         program_calls=len(runs),
-        answer=Answer(bundle.answer or ""),
+        answer=Answer((bundle.answer or "")[:_ANSWER]),
         subject=_subject(bundle),
         condition=str(trial.get("condition") or ""),
         config=_config(bundle),
-        env=dict(trial.get("versions") or {}),
+        env=_env(bundle),
         trial=str(trial.get("id") or ""),
         agent=str(trial.get("agent") or ""),
     )
@@ -98,7 +102,7 @@ def _facts(one: Invocation, told: _Told | None, valued: frozenset[str]) -> Facts
     if told is not None:
         out, err, whole = told.stdout, told.stderr, True
     lasted = _seconds(end.get("duration_ms"))
-    return Facts(tuple(one.argv[1:]), one.code, out, err, whole, one.signal, lasted, _silent(end, lasted),
+    return Facts(tuple(one.argv[1:]), _code(one), out, err, whole, one.signal, lasted, _silent(end, lasted),
                  one.operation, valued)  # fmt: skip
 
 
@@ -111,8 +115,14 @@ def _silent(end: Mapping[str, Any], lasted: float | None) -> float | None:
 
 
 def _seconds(milliseconds: Any) -> float | None:
-    known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
-    return milliseconds / 1000 if known else None
+    """None for what no clock says: an agent can write to the record, too."""
+    if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
+        return None
+    return milliseconds / 1000 if 0 <= milliseconds < _LONGEST_MS else None
+
+
+def _code(one: Invocation) -> int | None:
+    return one.code if one.code is not None and 0 <= one.code <= 255 else None
 
 
 def _valued(surface: Mapping[str, Any] | None) -> frozenset[str]:
@@ -204,6 +214,16 @@ def _subject(bundle: Bundle) -> dict[str, Any]:
     name = route.subject(bundle.trial)
     version = (bundle.trial.get("versions") or {}).get(name) or (bundle.surface or {}).get("version")
     return {"name": name, "version": version, "sha256": bundle.trial.get("build")}
+
+
+def _env(bundle: Bundle) -> dict[str, Any]:
+    """What it ran on, and what is wrong with the record of its commands, if anything is."""
+    told = dict(bundle.trial.get("versions") or {})
+    if bundle.record is None:
+        told["record"] = "the trial left no record of commands"
+    elif bundle.record.torn:
+        told["record"] = "; ".join(bundle.record.torn[:3])[:500]
+    return told
 
 
 def _config(bundle: Bundle) -> dict[str, Any]:

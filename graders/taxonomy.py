@@ -20,6 +20,8 @@ from graders.signs import EmptySign, EnvironmentSigns, HintSigns, Signs
 
 #: Characters of each stream that a record keeps.
 HEAD = 4000
+#: Characters of each stream in which guidance and markers are looked for.
+_LOOKED_THROUGH = 200_000
 #: Characters of a line that evidence quotes.
 _QUOTED = 160
 #: Signals that somebody else sends a program: its reader left, its caller stopped it.
@@ -168,7 +170,8 @@ def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
     """Why a refusal is nobody's fault here; "" if nothing says so. Looks at stderr and the exit code alone."""
     if facts.code is not None and facts.code in signs.exit:
         return f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
-    lines = [*_lines(facts.stderr), *(text for text, _ in _at_paths(facts.stderr, signs.json))]
+    stderr = facts.stderr[:_LOOKED_THROUGH]
+    lines = [*_lines(stderr), *(text for text, _ in _at_paths(stderr, signs.json))]
     return next((_quoted(line) for line in lines if any(re.search(one, line) for one in signs.stderr)), "")
 
 
@@ -178,6 +181,7 @@ def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
 def guidance(stdout: str, stderr: str, signs: HintSigns, *, failed: bool) -> Guidance | None:
     """The guidance in what a call printed: on stderr, at the JSON paths of its error or answer, and, where a program
     explains its refusals on stdout, there."""
+    stdout, stderr = stdout[:_LOOKED_THROUGH], stderr[:_LOOKED_THROUGH]
     found = [one for one in (_hint(line, signs.stderr) for line in _lines(stderr)) if one is not None]
     for text, listed in (one for stream in (stderr, stdout) for one in _at_paths(stream, signs.json)):
         plain = (text.strip(),) if listed or not re.search(r"\s", text.strip()) else ()

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from graders import contract
 from graders.attempts import acted, attempt, facts
 from graders.bundle_view import Bundle
@@ -195,3 +198,38 @@ def test_a_record_can_be_made_of_any_bundle_that_can_be_read(tmp_path: Path) -> 
     record = attempt(made.write(tmp_path), SIGNS)
     assert (record.repeat, record.calls, record.answer.text) == (0, (), "")
     assert contract.validate(json.loads(contract.write(record))) == []
+
+
+def test_a_trial_without_a_record_or_with_a_torn_one_says_so(tmp_path: Path) -> None:
+    made = maker()
+    bundle = made.write(tmp_path)
+    assert "record" not in attempt(bundle, SIGNS).env
+    (bundle.directory / "argv.jsonl").write_bytes(b"{torn")
+    assert attempt(Bundle(bundle.directory), SIGNS).env["record"] == "line 1 is no record"
+    (bundle.directory / "argv.jsonl").unlink()
+    assert attempt(Bundle(bundle.directory), SIGNS).env["record"] == "the trial left no record of commands"
+
+
+ODD = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers())
+FIELDS = ["code", "signal", "duration_ms", "first_byte_ms", "stdout_head", "stderr_head", "argv", "t", "operation"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(st.dictionaries(st.sampled_from(FIELDS), ODD), max_size=4))
+def test_a_forged_record_of_commands_makes_a_sound_record(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    made = maker()
+    made.records = []
+    for number, odd in enumerate(lines):
+        start = {"rec": "start", "id": f"r{number}", "argv": ["labd", "target", "list"]}
+        start |= {name: odd[name] for name in ("t", "operation") if name in odd}
+        made.records += [start, {"rec": "end", "id": f"r{number}", **odd}]
+    record = attempt(made.write(tmp_path), SIGNS)
+    assert len(record.calls) == len(lines)
+    data = contract.write(record)
+    assert contract.load(data) == record and contract.validate(json.loads(data)) == []
+
+
+def test_an_answer_beyond_all_measure_is_cut(tmp_path: Path) -> None:
+    made = maker()
+    made.answer = "x" * 3_000_000
+    assert contract.load(contract.write(attempt(made.write(tmp_path), SIGNS))).answer.text == "x" * 100_000
