@@ -128,6 +128,14 @@ def test_a_reader_that_goes_away_is_no_error():
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize(("where", "says"), [("> /dev/full", "can't be written: No space left"), (">&-", "is closed")])
+def test_an_answer_that_cannot_be_written_is_an_error_in_a_sentence(where, says):
+    line = f"{shlex.quote(sys.executable)} -IS {ATLAS / 'atlas'} cities --limit 0 {where}"
+    ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=30)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (1, 1)
+    assert says in ran.stderr
+
+
 @pytest.mark.parametrize("name", ["Zürich", "zurich", "ZURICH"])
 def test_names_are_found_without_their_marks(name):
     assert "Zürich" in ask(f"atlas city {name}")[1]
