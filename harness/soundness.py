@@ -8,9 +8,10 @@ itself (harness/surface.py).
 from collections.abc import Sequence
 from itertools import groupby
 
-from harness import data, files, surface
+from harness import classifying, data, files, surface
 from harness import subject as subjects
 from harness.scenario import Scenario, lint
+from labd.errors import LabdError
 
 
 def static(chosen: Sequence[Scenario]) -> list[str]:
@@ -19,17 +20,27 @@ def static(chosen: Sequence[Scenario]) -> list[str]:
 
 
 def live(chosen: Sequence[Scenario], *, whole: bool = False) -> list[str]:
-    """What of the scenarios no longer fits the installed program; `whole`: also its help and the allowlist.
+    """What of the scenarios no longer fits the installed program; `whole`: also its help, the allowlist and its signs.
 
     Nothing is wrong where no program is installed: then trials are blocked, each by itself.
     """
     found: list[str] = []
     for name, group in groupby(sorted(chosen, key=_subject), key=_subject):
         examined = subjects.load(name)
+        found += _signs(name) if whole else []
         if examined.find() is not None:
             with surface.live(name) as ask:
                 found += examined.kind.problems(list(group), ask, whole=whole)
     return found
+
+
+def _signs(name: str) -> list[str]:
+    """What is wrong with the file that says how the subject's answers look."""
+    try:
+        classifying.signs_of(name)
+    except LabdError as error:
+        return error.message.split("\n")
+    return []
 
 
 def _subject(one: Scenario) -> str:

@@ -72,6 +72,14 @@ def test_an_answer_of_labd_is_one(labd: Ask, line: str) -> None:
     assert labd(line)[0] is None, labd(line)
 
 
+def test_every_command_that_the_signs_of_labd_name_is_one() -> None:
+    from labd.operations import all_operations
+
+    known = load((ROOT / "scenarios" / "labd" / "signs.toml").read_text(encoding="utf-8"))
+    named = {path for sign in known.empty for path in sign.commands}
+    assert named and named <= {op.name for op in all_operations()}
+
+
 @pytest.fixture(scope="module")
 def git(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """git in a repository with one commit and one branch that it can't be merged with."""
