@@ -6,7 +6,8 @@ assistant events of the stream is of the message's start, only `result` has tota
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from heapq import merge
 from typing import Any
 
 from harness.transcripts import lines
@@ -217,16 +218,18 @@ def session(logs: Mapping[str, bytes]) -> Transcript:
     """The normal form of a session: its log, and those of its subagents (`…/agent-ID.jsonl` with `.meta.json`)."""
     found = sorted(name for name in logs if name.endswith(".jsonl"))
     build = Builder("claude", "session")
-    events: list[tuple[float, str, dict[str, Any]]] = []
+    told_by = []
     for name in sorted(found, key=lambda name: _agent(name) is not None):
         agent = _agent(name)
         thread = _thread(build, name, agent, logs) if agent else MAIN
-        events += _timed(lines.read(logs[name]), thread, build)
+        told_by.append(_timed(lines.read(logs[name]), thread, build))
     spent: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
-    for _, thread, event in sorted(events, key=lambda one: one[0]):
+    last: dict[str, Any] = {}
+    for _, thread, event in merge(*told_by, key=lambda one: one[0]):
         _logged(build, event, thread, seen, spent)
-    made = build.finish(_session_end([(thread, event) for _, thread, event in events]))
+        last = event if thread == MAIN and event.get("type") in ("user", "assistant") else last
+    made = build.finish(_session_end(last))
     told = {thread.by_call for thread in made.threads}
     whole_family = all(call.id in told for call in made.calls if call.kind == "agent")
     made.usage = _spent(spent, complete=whole_family and not made.truncated)
@@ -234,16 +237,15 @@ def session(logs: Mapping[str, bytes]) -> Transcript:
     return made
 
 
-def _timed(read: lines.Read, thread: str, build: Builder) -> list[tuple[float, str, dict[str, Any]]]:
-    """The records of one log with their times; one without a time has that of the one before it."""
-    found, last = [], 0.0
+def _timed(read: lines.Read, thread: str, build: Builder) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    """The records of one log with their times, which never fall; one without a time has that of the one before it."""
+    last = 0.0
     for _, event in read.records:
         t = lines.seconds(event.get("timestamp"))
         last = last if t is None else max(last, t)
-        found.append((last, thread, event))
+        yield last, thread, event
     build.made.problems += read.problems
     build.made.truncated = build.made.truncated or read.truncated
-    return found
 
 
 def _agent(name: str) -> str | None:
@@ -285,12 +287,12 @@ def _logged(
         build.unknown(kind)
 
 
-def _session_end(events: list[tuple[str, dict[str, Any]]]) -> Ended:
-    """A log has no terminal event: an answer that stopped by itself is as near as it comes."""
-    own = [event for thread, event in events if thread == MAIN and event.get("type") in ("user", "assistant")]
-    if own and own[-1].get("isApiErrorMessage") is True:
-        return Ended("provider_error", whole(own[-1].get("apiErrorStatus")))
-    reason = obj(own[-1].get("message")).get("stop_reason") if own else None
+def _session_end(last: dict[str, Any]) -> Ended:
+    """A log has no terminal event: an answer that stopped by itself is as near as it comes. `last`: the agent's own
+    last record."""
+    if last.get("isApiErrorMessage") is True:
+        return Ended("provider_error", whole(last.get("apiErrorStatus")))
+    reason = obj(last.get("message")).get("stop_reason")
     return (
         Ended("completed") if reason in ("end_turn", "stop_sequence") else Ended("unknown", None, "a log tells no end")
     )

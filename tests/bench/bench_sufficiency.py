@@ -56,19 +56,20 @@ def make(place: Path, form: str, size: int, wide: bool) -> None:
     place.write_bytes(next(iter(files.values())))
 
 
-def measure(code: str, words: list[str]) -> tuple[float, float, bytes]:
-    """(seconds, MB held at most, answer) of a process."""
+def measure(code: str, words: list[str]) -> tuple[float, float, float, bytes]:
+    """(seconds, of them the processor's, MB held at most, answer) of a process."""
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", f"import sys\n{code}{_HELD}", *words], capture_output=True, check=True)
-    return time.perf_counter() - began, int(done.stderr.split()[-1]) / 1024, done.stdout
+    processor, held = done.stderr.split()[-2:]
+    return time.perf_counter() - began, float(processor), int(held) / 1024, done.stdout
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     size = (5 if parser.parse_args().quick else SIZE_MB) << 20
-    print(f"{'a log of ' + str(size >> 20) + ' MB':34}{'calls':>8}{'s':>8}{'MB':>8}{'bare s':>8}{'bare MB':>8}"
-          f"  target {TARGET_S:.0f} s, {TARGET_MB} MB")  # fmt: skip
+    heads = "".join(f"{head:>8}" for head in ("calls", "s", "cpu s", "MB", "bare s", "cpu s", "MB"))
+    print(f"{f'a log of {size >> 20} MB':34}{heads}  target {TARGET_S:.0f} s, {TARGET_MB} MB")
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory) / "log.jsonl"
         for form, wide, judged in (
@@ -79,9 +80,10 @@ def main() -> None:
         ):  # fmt: skip
             make(place, form, size, wide)
             bare, ours = measure(_BARE, [str(place)]), measure(_OURS, ["sufficiency", str(place), *judged, "--json"])
-            calls = len(json.loads(ours[2])["logs"][0]["calls"])
+            calls = len(json.loads(ours[3])["logs"][0]["calls"])
             title = f"{form}{', wide characters' if wide else ''} {judged[0]}"
-            print(f"{title:34}{calls:8}{ours[0]:8.2f}{ours[1]:8.0f}{bare[0]:8.2f}{bare[1]:8.0f}", flush=True)
+            figures = "".join(f"{one[0]:8.2f}{one[1]:8.2f}{one[2]:8.0f}" for one in (ours, bare))
+            print(f"{title:34}{calls:8}{figures}", flush=True)
 
 
 if __name__ == "__main__":
