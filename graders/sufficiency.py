@@ -281,6 +281,8 @@ class _Judge:
         if self.thing.verb(act.words) not in verbs:
             return "moved_on", act.shown, "another command of it"
         same = any(tuple(words[1:]) == act.words[1:] for words in commands)
+        if not same and self.thing.verb(act.words) in self.thing.writes:
+            return "moved_on", act.shown, "the next change"
         return "again", act.shown, "the same words" if same else "other words"
 
     def _read(

@@ -50,12 +50,14 @@ class Thing:
     """What is judged. Exactly one of `tool` (a name, * allowed) and `program` is set.
 
     servers: the MCP servers of the tool, whose other tools ask the same thing. commands: the program's command paths,
-    where they are known. programs, files: what goes around it. skills: its guides, by name.
+    where they are known. writes: those of them that change something: with other words they are other work. programs,
+    files: what goes around it. skills: its guides, by name.
     """
 
     tool: str = ""
     program: str = ""
     commands: frozenset[tuple[str, ...]] = frozenset()
+    writes: frozenset[tuple[str, ...]] = frozenset()
     programs: frozenset[str] = frozenset()
     files: tuple[str, ...] = ()
     skills: frozenset[str] = frozenset()

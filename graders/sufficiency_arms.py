@@ -122,14 +122,11 @@ def _mean(values: Sequence[float]) -> float:
 
 def cautions(arms: Sequence[Arm]) -> list[str]:
     """What has to be said wherever these numbers are shown."""
-    told = []
-    for arm in arms:
-        of, passes = arm.answered, len(arm.passes)
-        called = f"{arm.name}: " if len(arms) > 1 else ""
-        if not of:
-            told.append(f"{called}no answered call: nothing is measured.")
-        elif of < FEW or passes < 2:
-            calls = f"{of} answered call{'s' * (of != 1)} in {passes} pass{'es' * (passes != 1)}"
-            told.append(f"{called}few: {calls}; one call is {100 / of:.0f} points. Read the lines, not the shares; "
-                        "compare arms over two passes or more.")  # fmt: skip
+    told = [f"{arm.name}: no answered call: nothing is measured." for arm in arms if not arm.answered]
+    few = [arm for arm in arms if arm.answered and (arm.answered < FEW or len(arm.passes) < 2)]
+    if few:
+        counts = ", ".join(f"{arm.name} {arm.answered} in {len(arm.passes)}" for arm in few)
+        most = 100 / min(arm.answered for arm in few)
+        told.append(f"Few answered calls in few passes ({counts}): one call is up to {most:.0f} points. Read the "
+                    "lines, not the shares; compare arms over two passes or more.")  # fmt: skip
     return [*told, A_VOTE, NOT_CORRECT]

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graders import joined, route
-from graders.bundle_view import Bundle, BundleError
+from graders.bundle_view import BundleError
 from graders.shell_lex import Unclear
 from graders.sufficiency import Found, measure
-from graders.sufficiency_acts import Thing
 from graders.sufficiency_arms import Arm, cautions, compare
 from graders.sufficiency_shell import accesses
 from harness import files, run, sufficiency_text, transcript_command, transcripts
-from harness import subject as subjects
+from harness.sufficiency_judging import judged_bundle, thing_of
 from labd.errors import LabdError, NotFound, Usage
 
 SCHEMA = "labd-sufficiency/1"
@@ -99,22 +97,6 @@ def _selftest(values: argparse.Namespace) -> int:
 # -- what is judged ------------------------------------------------------------------------------------------------
 
 
-def thing_of(subject: str | None, tool: str | None, bundle: Bundle | None = None) -> Thing:
-    """What to judge: a tool, a program that is one of our subjects, or any program."""
-    if tool:
-        return Thing(tool=tool)
-    name = subject or (route.subject(bundle.trial) if bundle else subjects.DEFAULT)
-    if name not in subjects.names():
-        return Thing(program=name)
-    known = subjects.load(name)
-    paths = {*known.safe, *known.unsafe}
-    if bundle is not None and bundle.surface:
-        paths |= {str(one.get("path")) for one in bundle.surface.get("commands", ()) if isinstance(one, dict)}
-    return Thing(program=known.program, commands=frozenset(tuple(path.split()) for path in paths),
-                 programs=frozenset(known.around_programs), files=known.around_files,
-                 skills=frozenset(known.skills))  # fmt: skip
-
-
 def _judged(
     wanted: Sequence[tuple[str, str]], values: argparse.Namespace
 ) -> tuple[list[Log], list[dict[str, str]], Counter[str]]:
@@ -154,22 +136,6 @@ def _run(place: Path, out: Path) -> Path | None:
     except NotFound as error:
         raise NotFound(f"no transcript, trial or run {place}", near=error.near,
                        hint="labd-eval sufficiency --help") from error  # fmt: skip
-
-
-def judged_bundle(place: Path, subject: str | None = None, tool: str | None = None
-                  ) -> tuple[dict[str, Any], Found, str] | None:  # fmt: skip
-    """(transcript, what is found, `agent condition`) of a stored trial; None where it has no transcript.
-
-    The recorder's exit codes count, where it saw them. Raises BundleError.
-    """
-    bundle = Bundle(place)
-    told = bundle.transcript
-    if told is None:
-        return None
-    found = joined.join(told, route.subject_invocations(bundle), route.subject(bundle.trial))
-    told = joined.confirmed(told, found)
-    trial = bundle.trial
-    return told, measure(told, thing_of(subject, tool, bundle)), f"{trial.get('agent')} {trial.get('condition')}"
 
 
 def parsed(place: Path, product: str | None = None) -> dict[str, Any]:

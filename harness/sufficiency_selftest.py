@@ -15,7 +15,7 @@ from harness.sufficiency_made import FORMATS, Turn, Use, written
 #: The thing under test: a tool of an MCP server, whatever a product makes of its name; and a program of the shell.
 TOOL = Thing(tool="*explore")
 PROGRAM = Thing(program="atlas", commands=frozenset({("city", "list"), ("city", "show"), ("place", "add")}),
-                programs=frozenset({"sqlite3"}), files=("atlas.db",))  # fmt: skip
+                writes=frozenset({("place", "add")}), programs=frozenset({"sqlite3"}), files=("atlas.db",))  # fmt: skip
 #: Those that tell which calls belong to one answer of the model; those that tell what subagents did.
 TOLD_TOGETHER = ("claude", "claude-session", "gemini", "opencode")
 THREADS = ("claude", "claude-session")
@@ -155,6 +155,9 @@ OF_A_PROGRAM = (
          PROGRAM),
     Case("program: another command of it is a next step", _cli(_sh("atlas city show lyon", "x")), [MOVED, MOVED],
          PROGRAM),
+    Case("program: the next change",
+         _turns(_sh("atlas place add a"), _sh("atlas place add b"), _sh("atlas place add b"), "Done."),
+         [("moved_on", "the next change"), ("again", "the same words"), MOVED], PROGRAM),
     Case("program: its help", _cli(_sh("atlas city --help", "usage")), [("help_again", "--help"), MOVED], PROGRAM),
     Case("program: its manual", _cli(_sh("man atlas", "page")), [("help_again", "man atlas")], PROGRAM),
     Case("program: another one around it", _cli(_sh("sqlite3 atlas.db .dump", "x")), [("around", "sqlite3")], PROGRAM),

@@ -4,18 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graders.sufficiency import BUCKETS
+from harness.report.words import NEXT as NAMES
 from harness.transcript_command import cut, shown
 
-#: How each bucket is called in a table.
-NAMES = {
-    "again": "asked again",
-    "help_again": "asked its help",
-    "around": "went around it",
-    "read_returned": "read what it returned",
-    "read_not_returned": "read what it did not return",
-    "search": "searched",
-    "moved_on": "moved on, or answered",
-}
 CONCURRENCY = {
     "messages": "by message",
     "order": "approximate: by the order of calls and results",

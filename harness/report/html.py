@@ -58,8 +58,9 @@ def _said(report: dict[str, Any]) -> dict[str, Any]:
             "spent": {name: _spent(told["spent"][name], unit) for name, unit in SPENT.items()},
             "cells": {name: words.rate_text(cell) for name, cell in told["by_scenario"].items()},
         })  # fmt: skip
+    enough = {"rows": words.enough_rows(report), "notes": (report["sufficiency"] or {}).get("notes", [])}
     return {"columns": columns, "legend": words.LEGEND, "note": words.RATES_NOTE, "measured": words.measured(report),
-            "classes": _classes(report)}  # fmt: skip
+            "classes": _classes(report), "enough": enough}  # fmt: skip
 
 
 def _classes(report: dict[str, Any]) -> dict[str, Any]:

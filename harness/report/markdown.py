@@ -23,6 +23,7 @@ def render(report: dict[str, Any]) -> str:
         *_deltas(report),
         *_traps(report),
         *classes(report),
+        *_enough(report),
         *_surprises(report),
         "## Exactly what was measured",
         _table([["part", "version or SHA-256"], *map(list, words.measured(report))]),
@@ -80,6 +81,21 @@ def _traps(report: dict[str, Any]) -> list[str]:
     rows = [["scenario", "trap", "walked into"]]
     rows += [[t["scenario"], t["trap"], f"{t['walked_into']}/{t['of']}"] for t in report["traps"]]
     return ["## Traps", _table(rows)]
+
+
+def _enough(report: dict[str, Any]) -> list[str]:
+    """What the agents did after the program's answers, with the calls that were not enough; nothing untold."""
+    rows = words.enough_rows(report)
+    if not rows:
+        return []
+    calls = [[call["trial"], call["asked"], ": ".join(filter(None, (call["next"], call["note"]))),
+              words.NEXT.get(call["bucket"], "no verdict")]
+             for column in report["sufficiency"]["columns"] for call in column["calls"]
+             if call["bucket"] != "moved_on"]  # fmt: skip
+    parts = ["## Were the answers enough?", _table(rows), " ".join(report["sufficiency"]["notes"])]
+    if calls:
+        parts += ["### Answers that were not", _table([["trial", "asked", "next", "which is"], *calls[:_LISTED]])]
+    return [*parts, *([f"{len(calls) - _LISTED} more are in report.json."] if len(calls) > _LISTED else [])]
 
 
 #: Calls that are listed on the page; the data has all.

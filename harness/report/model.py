@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from graders.sufficiency import Found
 from harness import paired, passk, run
 from harness.plan import CONDITIONS
-from harness.report import classes
+from harness.report import classes, enough
 from harness.report.rows import LIGHT, Row, read_all
 from harness.stats import Overall, Rate, noise, spread
 
@@ -28,12 +29,17 @@ SPENT = {"cost_usd": "USD", "tokens": "tokens", "turns": "turns", "agent_s": "s"
 def collect(directory: Path) -> dict[str, Any]:
     """The data of the report of the run in `directory`."""
     manifest, records = run.load(directory), classes.read(directory)
-    return project(manifest, read_all(directory, manifest), records)
+    rows = read_all(directory, manifest)
+    return project(manifest, rows, records, enough.read(directory, rows))
 
 
-def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Records | None = None) -> dict[str, Any]:
-    """The data of the report from a manifest, its rows, and the records of its trials, if it was ever classified."""
-    rows = [row | classes.of(records.found.get(row["id"]) if records else None) for row in rows]
+def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Records | None = None,
+            found: Mapping[str, Found] | None = None) -> dict[str, Any]:  # fmt: skip
+    """The data of the report from a manifest, its rows, the records of its trials, if it was ever classified, and
+    what their transcripts tell of the program's answers, where there are any."""
+    found = found or {}
+    rows = [row | classes.of(records.found.get(row["id"]) if records else None) | enough.row(found.get(row["id"]))
+            for row in rows]  # fmt: skip
     ranks = {name: rank for rank, name in enumerate(CONDITIONS)}
     conditions = sorted(dict.fromkeys(row["condition"] for row in rows), key=lambda name: ranks.get(name, len(ranks)))
     return {
@@ -56,6 +62,7 @@ def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Recor
         "deltas": _deltas(rows, manifest, conditions),
         "traps": _traps(rows, manifest),
         "classes": classes.project(rows, records) if records else None,
+        "sufficiency": enough.project(rows, found),
         "trials": rows,
     }  # fmt: skip
 

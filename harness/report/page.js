@@ -218,6 +218,13 @@ function showClasses() {
   $("classes-note").textContent = note;
 }
 
+function showEnough() {
+  const [head, ...rows] = said.enough.rows;
+  if (!head) return $("enough-part").remove();
+  table("enough", head, rows.map(([heading, ...cells]) => row([el("th", { scope: "row" }, heading), ...cells])));
+  $("enough-note").textContent = said.enough.notes.join(" ");
+}
+
 /** The classes of a trial's calls that went wrong, as tags. */
 function classTags(trial) {
   return Object.entries(trial.classes || {}).filter(([name]) => name !== "ok")
@@ -333,7 +340,7 @@ function event(entry) {
   } else {
     const tool = entry.kind === "call" ? el("span", { class: "tag none" }, visible((entry.tool || "tool") + who)) : null;
     body = [el("div", { class: "head" }, el("span", { class: "cmd" }, visible(entry.text)), tool, tags(entry)), pre(entry.out), pre(entry.err, "err"),
-      (entry.marks || []).map(mark)];
+      entry.next ? el("div", { class: "quiet" }, visible(entry.next)) : null, (entry.marks || []).map(mark)];
   }
   return el("li", null, time, el("div", null, body));
 }
@@ -410,6 +417,7 @@ showFacts();
 showRates();
 showMatrix();
 showClasses();
+showEnough();
 showTraps();
 showFilter();
 $("list").append(...lines);

@@ -12,7 +12,15 @@ _GREEN, _RED, _YELLOW, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 def render(report: dict[str, Any], *, color: bool = False) -> str:
     """The text, with a final newline."""
-    parts = [*_grid(report, color), "", *_rates(report), *_more(report), *_classes(report), *_surprises(report, color)]
+    parts = [
+        *_grid(report, color),
+        "",
+        *_rates(report),
+        *_more(report),
+        *_classes(report),
+        *_enough(report),
+        *_surprises(report, color),
+    ]
     return "\n".join([*(f"{label}\n" for label in report["labels"]), *parts]) + "\n"
 
 
@@ -77,6 +85,16 @@ def _classes(report: dict[str, Any]) -> list[str]:
         ignored = words.hints_text(told["hints_ignored"])
         lines.append(f"{heading}: {'; '.join(parts)}" + ("" if ignored == "none" else f"; hints ignored: {ignored}"))
     return ["", *lines] if lines else []
+
+
+def _enough(report: dict[str, Any]) -> list[str]:
+    """What the agents did after the program's answers, a line a column; nothing without transcripts."""
+    head, *rows = words.enough_rows(report) or [[]]
+    lines = []
+    for row in rows:
+        told = [f"{name} {count}" for name, count in zip(head[3:], row[3:], strict=True) if count != "0"]
+        lines.append(f"{row[0]}: after {row[2]} answers: {', '.join(told) or 'nothing to judge'}")
+    return ["", *lines, *report["sufficiency"]["notes"]] if lines else []
 
 
 def _surprises(report: dict[str, Any], color: bool) -> list[str]:

@@ -18,8 +18,10 @@ from graders import attempts, explain, route, shell_words
 from graders.argv_records import Invocation
 from graders.bundle_view import Bundle, BundleError
 from graders.contract import Record
+from graders.sufficiency import Judged
 from harness import grading
-from harness.report import classes
+from harness.report import classes, enough
+from harness.report.words import NEXT
 
 Entry = dict[str, Any]
 
@@ -43,6 +45,7 @@ def read(directory: Path) -> dict[str, Any]:
     record = classes.record_of(directory)
     entries = _in_order(bundle)
     _mark(entries, bundle, record)
+    _follow(entries, enough.by_number(directory))
     return {
         "damage": "",
         "goal": cut((directory / "goal.txt").read_text("utf-8", "replace").strip()),
@@ -102,6 +105,15 @@ def _mark(entries: list[Entry], bundle: Bundle, record: Record | None) -> None:
             entry["marks"] = [mark for mark in marks if mark]
 
 
+def _follow(entries: list[Entry], judged: dict[int, Judged]) -> None:
+    """Say at calls of the program what the agent did next: `next`, where there is a transcript that tells."""
+    for entry in entries:
+        one = judged.get(entry.pop("n", None) or 0)
+        if one is not None:
+            told = NEXT.get(str(one.bucket), "no verdict")
+            entry["next"] = cut(f"then {one.next}{f' ({one.note})' if one.note else ''}: {told}", 400)
+
+
 def _marked(record: Record, number: int) -> Entry | None:
     call = record.calls[number]
     if call.cls is None:
@@ -155,7 +167,7 @@ def _transcript(bundle: Bundle, recorded: list[Invocation]) -> Iterator[Entry]:
             "code": codes[-1] if codes else one.get("exit_code"), "recorded": len(mine),
             "decision": mine[-1].decision if mine else None, "effect": mine[-1].effect if mine else None,
             "state": one.get("state"), "out": cut(str(one.get("output") or "")), "err": "",
-            "runs": [invocation.start["id"] for invocation in mine],
+            "runs": [invocation.start["id"] for invocation in mine], "n": one.get("n"),
         }  # fmt: skip
 
 

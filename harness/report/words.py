@@ -157,3 +157,27 @@ def score_text(told: dict[str, Any]) -> str:
 def hints_text(told: dict[str, Any]) -> str:
     """Hints that were ignored, and in how many trials."""
     return f"{told['hints']} in {told['attempts']}/{told['of']} trials" if told["hints"] else "none"
+
+
+#: What an agent did after an answer of the program, by bucket (graders/sufficiency.py).
+NEXT = {
+    "again": "asked again",
+    "help_again": "asked its help",
+    "around": "went around it",
+    "read_returned": "read what it returned",
+    "read_not_returned": "read what it did not return",
+    "search": "searched",
+    "moved_on": "moved on, or answered",
+}
+
+
+def enough_rows(report: dict[str, Any]) -> list[list[str]]:
+    """A head, and a row a column of the matrix: how many answers each bucket has; empty without transcripts."""
+    told = {(one["agent"], one["condition"]): one for one in (report["sufficiency"] or {}).get("columns", ())}
+    shown = [(heading, told[agent, condition]) for agent, condition, heading in columns(report)
+             if (agent, condition) in told]  # fmt: skip
+    rows = [[heading, str(one["passes"]), str(one["answered"]), *(str(one["counts"][name]) for name in NEXT),
+             *(str(one[name]) for name in ("open", "failed", "unanswered", "other_route"))]
+            for heading, one in shown]  # fmt: skip
+    head = ["agent", "trials", "answers", *NEXT.values(), "no verdict", "failed", "unanswered", "by another route"]
+    return [head, *rows] if rows else []

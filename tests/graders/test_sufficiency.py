@@ -243,6 +243,6 @@ def test_too_many_passes_are_not_tried_one_by_one() -> None:
 
 def test_what_has_to_be_said_is_said() -> None:
     told = cautions([Arm("a", (_pass("again", "moved_on"),)), Arm("b", ())])
-    assert "a: few: 2 answered calls in 1 pass; one call is 50 points" in told[0]
-    assert "b: no answered call" in told[1] and told[2:] == [A_VOTE, NOT_CORRECT]
+    assert "b: no answered call" in told[0]
+    assert "(a 2 in 1): one call is up to 50 points" in told[1] and told[2:] == [A_VOTE, NOT_CORRECT]
     assert cautions([Arm("a", (_pass(*["again"] * 20),) * 2)]) == [A_VOTE, NOT_CORRECT]
