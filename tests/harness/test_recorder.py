@@ -126,7 +126,7 @@ def test_the_record_says_who_where_and_how_it_ended(recorded: Recorded, tmp_path
 
 
 def test_the_record_says_when_the_first_byte_came_on_whichever_stream(recorded: Recorded) -> None:
-    tool = recorded.put('#!/bin/sh\nsleep 0.3; test $# = 0 || exit 0; echo err >&2; sleep 0.2; echo out\n')
+    tool = recorded.put("#!/bin/sh\nsleep 0.3; test $# = 0 || exit 0; echo err >&2; sleep 0.2; echo out\n")
     recorded.run([tool])
     recorded.run([tool, "quiet"])
     spoke, silent = recorded.records("end")
