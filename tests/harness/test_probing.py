@@ -136,10 +136,10 @@ def test_a_question_that_hangs_costs_its_time_and_is_inconclusive(tmp_path: Path
     bundle = same_build(trial(tmp_path, f"git {FIND}"))
     slow('case "$*" in *--grep*) sleep 600;; esac')
     begun = time.monotonic()
-    found = probe(bundle, silent(FIND), signs.load(LOG), Budget(run_s=0.4))
+    found = probe(bundle, silent(FIND), signs.load(LOG), Budget(run_s=2))
     (one,) = found.by_call[0]
-    assert not one.conclusive and "--grep (no answer within 0.4 s)" in one.result
-    assert time.monotonic() - begun < 10
+    assert not one.conclusive and "--grep (no answer within 2 s)" in one.result
+    assert time.monotonic() - begun < 60
     assert [line["ended_by"] for line in found.log if "code" in line] == ["exit", "time_limit", "exit"]
 
 
