@@ -12,7 +12,7 @@ from graders.contract import CLASSES, SUBTYPES, AgentSide, Call, Record
 
 #: Class or kind of class C → the property of a command line that its failure shows to be missing.
 MISSING = {
-    "A": "name the fix, not only the problem",
+    "A": "name the fix, and one that works, not only the problem",
     "B": "nothing: the program said how to go on",
     "c-vocabulary": "never return nothing without saying why: name the values that exist",
     "c-wrong-column": "where a value exists in another field, say in which",
@@ -61,15 +61,24 @@ def heading(call: Call) -> str:
 def _lines(call: Call, number: int, program: str) -> Iterator[str]:
     yield f"Call {number}, the agent ran: {command(call, program)}"
     yield f"Result: {_result(call)}"
-    if call.evidence:
+    if call.evidence and not any(one.conclusive and one.result == call.evidence for one in call.probes):
         yield f"Evidence: {one_line(call.evidence, _RESULT)}"
-    for probe in call.probes:
-        conclusive = "" if probe.conclusive else " (inconclusive)"
-        yield f"Probe {probe.kind}: {one_line(probe.ran, _RESULT)} → {one_line(probe.result, _RESULT)}{conclusive}"
+    yield from _probes(call, program)
     if value := nearest(call):
         yield f"Nearest real value: {one_line(value, _QUOTED)}"
     yield knew(call)
     yield f"Missing: {MISSING[call.subtype or call.cls or '']}."
+
+
+def _probes(call: Call, program: str) -> Iterator[str]:
+    """The probes that prove something; where none does, all of them. The record has each."""
+    proofs = [one for one in call.probes if one.conclusive]
+    for probe in proofs or call.probes:
+        ran = f"{program} {one_line(probe.ran, _RESULT)}" if probe.ran else "nothing was run"
+        open_ = "" if probe.conclusive else " (inconclusive)"
+        yield f"Probe {probe.kind}: {ran} → {one_line(probe.result, _RESULT)}{open_}"
+    if others := [one.kind for one in call.probes if proofs and not one.conclusive]:
+        yield f"Probes that proved nothing: {', '.join(others)}"
 
 
 def command(call: Call, program: str) -> str:
@@ -95,8 +104,8 @@ def knew(call: Call) -> str:
         return "The tool had the information, and gave it in a way that nobody can use."
     if any(one.conclusive for one in call.probes):
         return "The tool had the information needed to say this, and did not."
-    if call.probes:
-        return f"The tool had not the information, as far as {len(call.probes)} probes of it could find."
+    if asked := sum(bool(one.ran) for one in call.probes):
+        return f"The tool had not the information, as far as {asked} probes of it could find."
     return "Whether the tool had the information is not known: no probe of it was run."
 
 

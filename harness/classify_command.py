@@ -12,7 +12,7 @@ from typing import Any
 
 from graders import explain
 from harness import classifying, files, report, run, selection
-from harness.report import classes, histogram, markdown
+from harness.report import classes, histogram, markdown, words
 from harness.telling import note
 from labd.errors import NotFound, Usage
 
@@ -38,7 +38,7 @@ def options(parser: argparse.ArgumentParser, once: type[argparse.Action]) -> Non
                         help="the form of the answer (default: table; html: the run's whole report)")  # fmt: skip
 
 
-def do_classify(values: argparse.Namespace, words: Sequence[str]) -> int:
+def do_classify(values: argparse.Namespace, words_: Sequence[str]) -> int:
     """Make the records, write the reports again, and say what they say."""
     form = _form(values)
     places = list(dict.fromkeys(run.find(Path(values.out), name) for name in values.runs))
@@ -96,7 +96,9 @@ def _data(places: list[Path], told: list[dict[str, Any]]) -> dict[str, Any]:
 def _explained(place: Path, told: dict[str, Any]) -> str:
     """Every failure and every ignored hint of a run's trials, trial by trial."""
     parts = [f"{name}\n{text}" for name, text in _explanations(place).items() if text]
-    return "\n".join([f"run {told['run']}\n", *parts]) if parts else f"run {told['run']}\n\nnothing went wrong\n"
+    unseen = words.not_asked(told)
+    parts += ["nothing that can be seen went wrong\n"] * (not parts) + [f"{unseen}\n"] * bool(unseen)
+    return "\n".join([f"run {told['run']}\n", *parts])
 
 
 def _explanations(place: Path) -> dict[str, str]:

@@ -49,7 +49,7 @@ def classify(run: Path, trials: Sequence[str], known: Signs, *, probes: bool) ->
 
 def _one(run: Path, trial: str, known: Signs, probes: bool) -> Made:
     place, path = run / "trials" / trial, classes.path_of(run, trial)
-    log = path.with_suffix(".probes.jsonl")
+    log = classes.log_of(path)
     why = grading.damage(place)
     try:
         record = None if why else attempts.attempt(Bundle(place), known)

@@ -5,7 +5,7 @@ is no zero. Only trials that count at all are counted, each with all of its call
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,21 @@ NAMES = (score.OK, *CLASSES)
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a run by trial, and why those that can't be read can't be."""
+    """The records of a run by trial; why those that can't be read can't be; after which the program was not asked."""
 
     found: Mapping[str, Record]
     unreadable: Mapping[str, str]
+    not_asked: Collection[str] = ()
 
 
 def path_of(run: Path, trial: str) -> Path:
     """Where the record of a trial is."""
     return run / DIRECTORY / f"{trial}.json"
+
+
+def log_of(record: Path) -> Path:
+    """Where the log of what was asked after the trial of a record is."""
+    return record.with_suffix(".probes.jsonl")
 
 
 def record_of(bundle: Path) -> Record | None:
@@ -49,15 +55,16 @@ def read(run: Path) -> Records | None:
     place = run / DIRECTORY
     if not place.is_dir():
         return None
-    found, unreadable = {}, {}
+    found, unreadable, not_asked = {}, {}, []
     for path in sorted(place.glob("*.json")):
         data = files.plain_bytes(path)
         try:
             if data is not None:
                 found[path.stem] = contract.load(data)
+                not_asked += [path.stem] * (not log_of(path).exists())
         except contract.ContractError as error:
             unreadable[path.stem] = error.problems[0]
-    return Records(found, unreadable)
+    return Records(found, unreadable, not_asked)
 
 
 def of(record: Record | None) -> Row:
@@ -80,6 +87,7 @@ def project(rows: Sequence[Row], records: Records) -> dict[str, Any]:
                     for (agent, condition), some in cells.items()],
         "without_record": sorted(row["id"] for row in rows if row["bundle"] and row["id"] not in records.found),
         "unreadable": dict(records.unreadable),
+        "not_asked": sorted(records.not_asked),
     }  # fmt: skip
 
 

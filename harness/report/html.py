@@ -69,7 +69,8 @@ def _classes(report: dict[str, Any]) -> dict[str, Any]:
              "hints": words.hints_text(told["hints_ignored"]),
              "cells": {name: words.class_text(told, name) for name in CLASSES}}
             for heading, told in words.class_columns(report)]  # fmt: skip
-    return {"rows": rows, "meaning": CLASSES, "note": words.CLASSES_NOTE}
+    unseen = words.not_asked(report) if rows else ""
+    return {"rows": rows, "meaning": CLASSES, "note": words.CLASSES_NOTE, "unseen": unseen}
 
 
 def _spent(told: dict[str, Any], unit: str) -> dict[str, str]:

@@ -118,6 +118,8 @@ def classes(report: dict[str, Any]) -> list[str]:
               for heading, one in told for name in CLASSES for call in one["behind"][name]]  # fmt: skip
     parts = ["## What went wrong", "; ".join(words.class_legend()) + ".", _table(rows), words.CLASSES_NOTE,
              "### By scenario, calls", _table([["agent", "scenario", "ok", *CLASSES], *cells])]  # fmt: skip
+    if unseen := words.not_asked(report):
+        parts.append(f"**{unseen.capitalize()}.**")
     if behind:
         head = ["agent", "class", "kind", "trial", "call", "command", "evidence"]
         parts += ["### The calls behind it", _table([head, *behind[:_LISTED]])]

@@ -204,7 +204,7 @@ function openTrial(identity) {
 }
 
 function showClasses() {
-  const { rows, meaning, note } = said.classes;
+  const { rows, meaning, note, unseen } = said.classes;
   if (!rows.length) return $("classes-part").remove();
   table("classes", ["agent", "calls", "ok", ...Object.keys(meaning), "score, untuned", "hints ignored"], rows.map((one) => row([
     el("th", { scope: "row" }, one.heading), el("td", null, `${one.told.calls}`, stack(one.told.counts, one.told.calls), sub(`${one.told.attempts} trials`)),
@@ -216,6 +216,7 @@ function showClasses() {
     row([el("th", { scope: "row" }, name), ...rows.map((one) => cell(one.told.by_scenario[name]))]))));
   $("classes-key").append(...NAMES.map((name) => el("span", { class: `class-${name}` }, meaning[name] ? `${name} ${meaning[name]}` : "ok")));
   $("classes-note").textContent = note;
+  if (unseen) $("classes-note").after(el("p", { class: "label" }, unseen));
 }
 
 function showEnough() {

@@ -84,6 +84,8 @@ def _classes(report: dict[str, Any]) -> list[str]:
         parts = [f"ok {told['counts']['ok']}/{told['calls']} calls", *found, f"score {words.score_text(told['score'])}"]
         ignored = words.hints_text(told["hints_ignored"])
         lines.append(f"{heading}: {'; '.join(parts)}" + ("" if ignored == "none" else f"; hints ignored: {ignored}"))
+    if lines and (unseen := words.not_asked(report)):
+        lines.append(unseen)
     return ["", *lines] if lines else []
 
 

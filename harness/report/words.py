@@ -142,6 +142,15 @@ def class_text(told: dict[str, Any], name: str) -> str:
     return f"{count}/{told['calls']} calls, {trials['attempts']}/{trials['of']} trials ({between(trials['interval'])})"
 
 
+def not_asked(report: dict[str, Any]) -> str:
+    """What is not seen, and where; an empty text where the program was asked after every trial."""
+    trials = len(report["classes"]["not_asked"])
+    if not trials:
+        return ""
+    unseen = "a wrong answer that is not empty is not seen there, and an empty one not explained"
+    return f"the program was not asked again after {trials} trials: {unseen}"
+
+
 def score_parts(told: dict[str, Any]) -> tuple[str, str]:
     """The mean score; of how many trials it is, and why the others have none."""
     value = "no score" if told["mean"] is None else f"{told['mean']:.2f}"

@@ -15,9 +15,9 @@ BUS = call(
     "count --in 'Cambridge, MA' --where categories.primary=bus_stop",
     subtype="c-vocabulary",
     duration_s=12.4,
-    probes=(Probe("vocabulary", "atlas categories --top 5000", "absent; nearest bus_station", True),),
+    probes=(Probe("vocabulary", "categories --top 5000", "absent; nearest bus_station", True),),
 )
-NOTHING = Probe("type_sweep", "atlas count -t land", "nothing", False)
+NOTHING = Probe("type_sweep", "count -t land", "nothing", False)
 
 
 def test_the_bus_stops_are_explained_whole() -> None:
@@ -63,6 +63,20 @@ def test_an_inconclusive_probe_is_told_as_such_and_an_unknown_exit_too() -> None
     text = explain_call(call("C", exit_code=None, probes=(NOTHING,)), 1, "atlas")
     assert "Probe type_sweep: atlas count -t land → nothing (inconclusive)" in text
     assert "exit unknown" in text
+
+
+def test_what_is_proved_is_said_once_and_what_proved_nothing_in_a_line() -> None:
+    proof = Probe("column_swap", "count --subtype recreation", "0 vs 86: none with class recreation", True)
+    one = call("C", subtype="c-wrong-column", evidence=proof.result, probes=(NOTHING, proof))
+    lines = explain_call(one, 1, "atlas").splitlines()
+    assert [line for line in lines if "0 vs 86" in line] == [
+        "  Probe column_swap: atlas count --subtype recreation → 0 vs 86: none with class recreation"
+    ]
+    assert "  Probes that proved nothing: type_sweep" in lines
+    not_asked = Probe("vocabulary", "", "not asked: another build is installed", False)
+    text = explain_call(call("C", probes=(not_asked,)), 1, "atlas")
+    assert "is not known: no probe" in text
+    assert "  Probe vocabulary: nothing was run → not asked: another build is installed (inconclusive)" in text
 
 
 def test_an_attempt_is_explained_failure_by_failure_with_the_ignored_hints() -> None:

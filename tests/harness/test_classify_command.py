@@ -96,7 +96,11 @@ def test_each_failure_is_told_whole(classify: Classify) -> None:
 
 def test_without_probes_nothing_is_asked_and_no_old_log_stays(conducted: Path, classify: Classify) -> None:
     classify("-q")
-    classify("-q", "--no-probes")
+    unseen = "the program was not asked again after 2 trials"
+    assert unseen not in classify("-q")[1]
+    for words in ((), ("--explain",), ("--format", "html")):
+        assert unseen in classify("-q", "--no-probes", *words)[1]
+    assert unseen.capitalize() in classify("-q", "--no-probes", "--format", "markdown")[1]
     assert not list((conducted / classes.DIRECTORY).glob("*.probes.jsonl"))
     assert len(list((conducted / classes.DIRECTORY).glob("*.json"))) == 2
 
