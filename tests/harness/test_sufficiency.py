@@ -1,0 +1,161 @@
+"""`labd-eval sufficiency` and the report's part of it: over logs, sessions with subagents, trials, runs and arms."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import cli, transcripts
+from harness.report import enough, html, markdown, table, timeline, words
+from harness.sufficiency_judging import judged_bundle
+from harness.sufficiency_made import Turn, Use, written
+
+LIST = "lyon 500000\nparis 2100000\nmarseille 870000\n"
+ASKED = (Turn((Use("shell", "labd target list", LIST),)), Turn((Use("shell", "labd target list --json", LIST),)),
+         Turn((Use("edit", "a/lab.toml"),)), Turn(("Done.",)))  # fmt: skip
+
+
+def _log(place: Path, turns=ASKED, form: str = "claude") -> Path:
+    for name, data in written(form, turns).items():
+        path = place if name in ("stdout", "session/s.jsonl") else place.with_suffix("") / "subagents" / Path(name).name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return place
+
+
+def _trial(place: Path, turns=ASKED, **more: object) -> Path:
+    place.mkdir(parents=True)
+    told = transcripts.parse("claude", written("claude", turns))
+    (place / "transcript.json").write_bytes(told.dumps())
+    trial = {"schema": "labd-trial/1", "subject": "labd", "agent": "claude", "condition": "warm", **more}
+    (place / "trial.json").write_text(json.dumps(trial))
+    return place
+
+
+def _ask(capsys: pytest.CaptureFixture[str], *words_: object) -> tuple[int, str, str]:
+    code = cli.main(["sufficiency", *map(str, words_)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_line_a_call_and_what_has_to_be_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _ask(capsys, _log(tmp_path / "a.jsonl"))
+    assert code == 0
+    assert "1. labd target list [3 lines] → Bash labd target list --json (other words): asked again" in out
+    assert "2. labd target list --json [3 lines] → Edit a/lab.toml: went around it" in out
+    assert "one call is up to 50 points" in out and "Enough is not correct" in out
+
+
+def test_json_says_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _ask(capsys, _log(tmp_path / "a.jsonl"), "--json")
+    told = json.loads(out)
+    assert code == 0 and told["schema"] == "labd-sufficiency/1"
+    assert told["arms"]["all"]["counts"] | {"again": 1, "around": 1} == told["arms"]["all"]["counts"]
+    assert [call["bucket"] for call in told["logs"][0]["calls"]] == ["again", "around"]
+
+
+def test_subagents_of_a_session_are_found_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    turns = (Turn((Use("ask", "x"),)), Turn((Use("delegate", "y", inner=(Turn((Use("search", "nonce"),)),)),)),
+             Turn(("Done.",)))  # fmt: skip
+    _, out, _ = _ask(capsys, _log(tmp_path / "s.jsonl", turns, "claude-session"), "--tool", "explore")
+    assert "→ Agent → Grep nonce: searched" in out
+
+
+def test_codex_tells_nothing_of_concurrency_and_that_is_said(tmp_path: Path, capsys) -> None:
+    _, out, _ = _ask(capsys, _log(tmp_path / "a.jsonl", form="codex"))
+    assert "concurrent calls unknowable" in out
+
+
+def test_arms_are_compared_by_their_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = (ASKED[0], Turn(("Done.",)))
+    bad = [_log(tmp_path / f"bad{n}.jsonl", (*ASKED[:2], *ASKED[:1], Turn(("x",)))) for n in range(4)]
+    good = [_log(tmp_path / f"good{n}.jsonl", moved) for n in range(4)]
+    _, out, _ = _ask(capsys, "--arm", "before", *bad, "--arm", "after", *good)
+    assert "before → after: +67 points enough; better (p = 0.029, exact, by passes)" in out
+    _, out, _ = _ask(capsys, "--arm", "before", bad[0], "--arm", "after", good[0])
+    assert "not compared: an arm needs two passes or more" in out
+
+
+def test_what_could_be_judged_instead_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _ask(capsys, _log(tmp_path / "a.jsonl", (Turn((Use("ask", "x"), Use("shell", "kubectl get x"))),)))
+    assert "no call of it" in out and "--tool mcp__atlas__explore" in out and "--subject kubectl" in out
+
+
+def test_a_trial_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = _trial(tmp_path / "runs" / "r" / "trials" / "C1.warm.claude.1")
+    (tmp_path / "runs" / "r" / "trials" / "C1.warm.reference.1").mkdir()
+    (tmp_path / "runs" / "r" / "trials" / "C1.warm.reference.1" / "trial.json").write_text(
+        json.dumps({"schema": "labd-trial/1", "subject": "labd"})
+    )
+    (tmp_path / "runs" / "r" / "run.json").write_text("{}")
+    _, out, _ = _ask(capsys, one)
+    assert "went around it" in out
+    _, out, _ = _ask(capsys, "latest", "--out", tmp_path / "runs")
+    assert "claude warm: " in out and "left out" in out and "no transcript" in out
+
+
+def test_a_change_with_other_words_is_other_work(tmp_path: Path) -> None:
+    """The effect of a command is in the trial's own command reference."""
+    turns = (Turn((Use("shell", "labd target add a"),)), Turn((Use("shell", "labd target add b"),)), Turn(("Done.",)))
+    place = _trial(tmp_path / "t", turns)
+    (place / "surface.json").write_text(json.dumps({"commands": [{"path": "target add", "effect": "config"}]}))
+    made = judged_bundle(place)
+    assert made is not None and [one.note for one in made[1].judged] == ["the next change", ""]
+
+
+@pytest.mark.parametrize(("words_", "told"), [
+    (["nosuch"], "no transcript, trial or run nosuch"),
+    ([], "no log is named"),
+    (["--arm", "with"], "--arm with names no log"),
+    (["x", "--tool", "a", "--subject", "b"], "say different things"),
+])  # fmt: skip
+def test_mistakes(words_: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = _ask(capsys, *words_)
+    assert code != 0 and not out and told in err and "try:" in err
+
+
+def test_the_selftest_is_there_for_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _ask(capsys, "--selftest")
+    assert code == 0 and out.endswith("all as known\n") and "FAIL" not in out
+
+
+# -- reports -------------------------------------------------------------------------------------------------------
+
+
+def _report(tmp_path: Path) -> dict[str, object]:
+    _trial(tmp_path / "trials" / "C1.warm.claude.1")
+    row = {"id": "C1.warm.claude.1", "bundle": "trials/C1.warm.claude.1", "counted": True, "agent": "claude",
+           "condition": "warm"}  # fmt: skip
+    found = enough.read(tmp_path, [row, row | {"id": "x", "bundle": None}])
+    return {
+        "order": {"condition": ["warm"], "agent": ["claude"]},
+        "agents": {"claude": {"conditions": {"warm": {}}}},
+        "sufficiency": enough.project([row], found),
+    }
+
+
+def test_reports_show_what_came_next(tmp_path: Path) -> None:
+    told = _report(tmp_path)
+    head, row = words.enough_rows(told)
+    assert dict(zip(head, row, strict=True)) | {"answers": "2", "asked again": "1", "went around it": "1"} \
+        == dict(zip(head, row, strict=True))  # fmt: skip
+    assert "claude: after 2 answers: asked again 1, went around it 1" in table._enough(told)
+    page = "\n".join(markdown._enough(told))
+    assert "Edit a/lab.toml | went around it" in page and "Enough is not correct" in page
+
+
+def test_reports_without_transcripts_say_nothing_of_it(tmp_path: Path) -> None:
+    told = {"order": {"condition": [], "agent": []}, "agents": {}, "sufficiency": enough.project([], {})}
+    assert told["sufficiency"] is None and enough.row(None) == {"sufficiency": None}
+    assert words.enough_rows(told) == [] == table._enough(told) == markdown._enough(told)
+
+
+def test_a_timeline_says_it_at_the_call(tmp_path: Path) -> None:
+    judged = enough.by_number(_trial(tmp_path / "t"))
+    entries = [{"kind": "call", "n": n} for n in (*judged, 99)]
+    timeline._follow(entries, judged)
+    assert [one.get("next") for one in entries] == [
+        "then Bash labd target list --json (other words): asked again", "then Edit a/lab.toml: went around it", None,
+    ]  # fmt: skip
+    assert "n" not in entries[0]
+    assert "showEnough" in html._part("page.js")
