@@ -102,8 +102,24 @@ def _facts(one: Invocation, told: _Told | None, valued: frozenset[str]) -> Facts
     if told is not None:
         out, err, whole = told.stdout, told.stderr, True
     lasted = _seconds(end.get("duration_ms"))
-    return Facts(tuple(one.argv[1:]), _code(one), out, err, whole, one.signal, lasted, _silent(end, lasted),
-                 one.operation, valued)  # fmt: skip
+    return Facts(
+        tuple(one.argv[1:]),
+        _code(one),
+        out,
+        err,
+        whole,
+        signal=one.signal,
+        left=_left(one),
+        duration_s=lasted,
+        silent_s=_silent(end, lasted),
+        operation=one.operation,
+        valued=valued,
+    )
+
+
+def _left(one: Invocation) -> bool:
+    """Whether the bench itself tells an end without any code: what it does where the caller hangs up on a command."""
+    return one.start.get("face") == "cli" and one.end is not None and one.end.get("code") is None and not one.signal
 
 
 def _silent(end: Mapping[str, Any], lasted: float | None) -> float | None:

@@ -33,8 +33,9 @@ class Facts:
     """What is known of one command. `argv` is without the program's name, `code` None where nobody knows it.
 
     `whole`: stdout and stderr are all that was printed, not their beginning. `silent_s`: how long it was surely silent,
-    None where nobody measured. `operation`: the command path, where the program's own parser told it. `valued`: flags
-    that take a value, besides those that the signs name.
+    None where nobody measured. `left`: its caller had gone before it ended, and nobody was there to take a code.
+    `operation`: the command path, where the program's own parser told it. `valued`: flags that take a value, besides
+    those that the signs name.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +44,7 @@ class Facts:
     stderr: str = ""
     whole: bool = True
     signal: str | None = None
+    left: bool = False
     duration_s: float | None = None
     silent_s: float | None = None
     operation: str | None = None
@@ -118,8 +120,8 @@ def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
 def _no_code(facts: Facts, environment: EnvironmentSigns) -> tuple[str, str]:
     if marker := _environment(facts, environment):
         return "environment", marker
-    if facts.signal in _FROM_OUTSIDE:
-        return "agent", f"stopped from outside by {facts.signal}"
+    if facts.signal in _FROM_OUTSIDE or facts.left:
+        return "agent", f"stopped from outside by {facts.signal or 'its caller, who had gone'}"
     return "tool", f"ended by {facts.signal}" if facts.signal else "exit code unknown"
 
 

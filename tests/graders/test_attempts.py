@@ -84,6 +84,16 @@ def test_a_killed_command_is_a_call_whose_exit_code_nobody_knows(tmp_path: Path)
     assert (call.exit_code, call.cls, call.evidence) == (None, "A", "exit code unknown")
 
 
+def test_a_stream_that_its_caller_left_is_not_the_programs_failure(tmp_path: Path) -> None:
+    made = maker()
+    made.run("serial log pico -f", code=None, stdout_head="[…] #1 boot\n", stderr_head="")
+    made.run("serial log pico -f", code=None, stdout_head="", stderr_head="", face="recorder")
+    left, unknown = attempt(made.write(tmp_path), SIGNS).calls
+    assert (left.exit_code, left.outcome, left.cls) == (None, "error", "F")
+    assert left.evidence == "stopped from outside by its caller, who had gone"
+    assert (unknown.exit_code, unknown.cls, unknown.evidence) == (None, "A", "exit code unknown")
+
+
 def test_what_laid_the_desk_is_no_call_of_the_agents(tmp_path: Path) -> None:
     made = maker()
     made.scenario["loopback"] = {"prepared": [{"run": "labd serial watch dut"}]}

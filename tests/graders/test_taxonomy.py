@@ -370,7 +370,9 @@ def test_whatever_a_command_left_it_has_a_class_and_its_record_is_sound(
 ) -> None:  # fmt: skip
     import json
 
-    one = classify(Facts(tuple(argv), code, stdout, stderr, whole, signal, 1.0, silent), SIGNS, probes)
+    one = classify(
+        Facts(tuple(argv), code, stdout, stderr, whole, signal, duration_s=1.0, silent_s=silent), SIGNS, probes
+    )
     if code is None:
         assert one.outcome in ("error", "degenerate")
     if one.outcome == "empty" and not probes:
