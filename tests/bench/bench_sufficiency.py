@@ -20,9 +20,10 @@ TARGET_S, TARGET_MB, SIZE_MB = 5.0, 200, 50
 _BARE = "import json, sys\nfor line in open(sys.argv[1], 'rb'): json.loads(line)"
 _OURS = "from harness.cli import main\nassert main() == 0"
 #: What a process held at most: getrusage would count what it was before it became this program.
-_HELD = (
-    "\nprint([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')][0], file=sys.stderr)"
-)
+_HELD = """
+import time
+print(time.process_time(), *[line.split()[1] for line in open("/proc/self/status") if "VmHWM" in line], file=sys.stderr)
+"""
 
 
 def make(place: Path, form: str, size: int, wide: bool) -> None:
