@@ -61,10 +61,15 @@ def read(run: Path) -> Records | None:
         try:
             if data is not None:
                 found[path.stem] = contract.load(data)
-                not_asked += [path.stem] * (not log_of(path).exists())
+                not_asked += [path.stem] * (not log_of(path).exists() or _left_open(found[path.stem]))
         except contract.ContractError as error:
             unreadable[path.stem] = error.problems[0]
     return Records(found, unreadable, not_asked)
+
+
+def _left_open(record: Record) -> bool:
+    """Whether a question that fits was not put to the program: no budget left, no state, another build installed."""
+    return any(not probe.ran for call in record.calls for probe in call.probes)
 
 
 def of(record: Record | None) -> Row:

@@ -148,7 +148,7 @@ def not_asked(report: dict[str, Any]) -> str:
     if not trials:
         return ""
     unseen = "a wrong answer that is not empty is not seen there, and an empty one not explained"
-    return f"the program was not asked again after {trials} trials: {unseen}"
+    return f"the program was not asked again, or not all, after {trials} trials: {unseen}"
 
 
 def score_parts(told: dict[str, Any]) -> tuple[str, str]:

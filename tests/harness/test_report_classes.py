@@ -100,6 +100,17 @@ def test_a_trial_without_a_record_is_named_and_no_zero() -> None:
     assert "no record: S2.cold.real.1" in histogram.render(told)
 
 
+def test_a_question_that_could_not_be_put_is_told_as_open(tmp_path: Path) -> None:
+    place = classes.path_of(tmp_path, "T1")
+    place.parent.mkdir()
+    classes.log_of(place).write_bytes(b"")
+    for ran, expected in (("count --limit 0", []), ("", ["T1"])):
+        probe = contract.Probe("limit_raise", ran, "not asked: another build is installed", False)
+        place.write_bytes(contract.write(attempt(call("C", probes=(probe,)))))
+        found = classes.read(tmp_path)
+        assert found is not None and found.not_asked == expected
+
+
 def test_nothing_that_was_said_breaks_a_form() -> None:
     evil = Call((EVIL,), 1, EVIL, EVIL, 1.0, "error", "tool", "unguided", None, EVIL)
     plain, told = (projected({"S1.cold.real.1": attempt(one)}, [row("S1", "pass")]) for one in (call("A"), evil))
