@@ -17,13 +17,13 @@ from labd.errors import Refused, Usage
 HELP = "does a change make agents do better? the same questions with it and without, in pairs"
 
 EXAMPLES = """\
-  labd-eval experiment list                        the experiments, and what each one asks
-  labd-eval experiment show say-why-zero           what differs between its arms, and how it is judged
-  labd-eval experiment run say-why-zero --scripted a scripted model plays both arms: proves the machinery alone
+  labd-eval experiment list                  the experiments, and what each one asks
+  labd-eval experiment show say-why-zero     what differs between its arms, and how it is judged
+  labd-eval experiment run say-why-zero --scripted
   labd-eval experiment run say-why-zero --agent claude --model NAME --trials 3
   labd-eval experiment run say-why-zero --before ./old/atlas --after ./new/atlas --agent claude
-  labd-eval experiment run --resume latest         go on with one that was interrupted
-  labd-eval experiment show latest                 what a run of one has found"""
+  labd-eval experiment run --resume latest   go on with one that was interrupted
+  labd-eval experiment show latest           what a run of one has found"""
 
 
 def options(parser: argparse.ArgumentParser, count: Any, seed: Any) -> None:
