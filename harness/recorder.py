@@ -29,11 +29,14 @@ import time
 TYPE_CHECKING = False
 
 if __package__ or TYPE_CHECKING:
-    from harness.streams import CHUNK, STAMP_BYTES, close_all_but, copy, is_open, pipe, same_file, write_all
+    from harness.streams import CHUNK, STAMP_BYTES, can_go_on, close_all_but, copy, is_open, pipe, same_file, write_all
 else:  # run by a wrapper, which knows where this file is and nothing more
-    from streams import CHUNK, STAMP_BYTES, close_all_but, copy, is_open, pipe, same_file, write_all
+    from streams import CHUNK, STAMP_BYTES, can_go_on, close_all_but, copy, is_open, pipe, same_file, write_all
 
+#: How long a copier may take to pass on what was written (seconds); longer only while it is the machine that keeps it
+#: waiting, and not a slow reader: then what was printed is still to be recorded.
 SLOW_READER_S = 0.25
+STARVED_LOOK_S, STARVED_MOST_S = 0.05, 20.0
 FAILED_TO_RECORD = 126
 
 _OURS = ("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS", "SIGPIPE",
@@ -190,6 +193,7 @@ class _Child:
         self.first: int | None = None  # when its first byte came, on whichever stream (monotonic, ns); `heads` tells
         self.pid = 0
         self._controls: dict[int, int] = {}  # stream → the pipe on which its copier tells the head
+        self._copiers: dict[int, int] = {}  # that pipe → the copier
         self._os_signals = _signal
         ours = {getattr(_signal, name, 0) for name in _OURS}
         ignored = {number for number in _signal.valid_signals() if _signal.getsignal(number) == _signal.SIG_IGN}
@@ -213,8 +217,10 @@ class _Child:
                 continue
             read_end, write_end = pipe()
             control_read, control_write = pipe()
-            if os.fork() == 0:
+            copier = os.fork()
+            if copier == 0:
                 copy(read_end, fd, stop_read, control_write)
+            self._copiers[control_read] = copier
             os.close(read_end)
             os.close(control_write)
             sources[fd] = write_end
@@ -280,9 +286,16 @@ class _Child:
         poller = select.poll()
         for control in waiting:
             poller.register(control, select.POLLIN)
-        deadline = time.monotonic() + SLOW_READER_S
-        while waiting and (left := deadline - time.monotonic()) > 0:
-            for control, _ in poller.poll(left * 1000):
+        patience = SLOW_READER_S
+        began = time.monotonic()
+        while waiting:
+            left = began + patience - time.monotonic()
+            ready = poller.poll(max(0.0, left) * 1000)
+            if not ready and left <= 0:
+                if patience >= STARVED_MOST_S or not any(can_go_on(self._copiers[control]) for control in waiting):
+                    break
+                patience = time.monotonic() - began + STARVED_LOOK_S
+            for control, _ in ready:
                 part = os.read(control, CHUNK)
                 heads[waiting[control]] += part
                 if not part:

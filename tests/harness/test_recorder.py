@@ -335,6 +335,29 @@ def test_a_slow_reader_does_not_keep_an_ended_program_alive_and_still_gets_all(r
     assert child.stdout.read() == b"x" * 60000 + b"y" * 60000
 
 
+def test_a_copier_that_gets_no_turn_is_waited_for_and_the_record_is_whole(recorded: Recorded) -> None:
+    tool = Path(recorded.put("#!/bin/sh\necho out; echo err >&2\n"))
+    slowed = (
+        "import recorder, time\nhonest = recorder.copy\n"
+        "def late(*descriptors):\n    until = time.monotonic() + 0.9\n    while time.monotonic() < until: pass\n"
+        "    honest(*descriptors)\nrecorder.copy = late\nfrom recorder import main\n"
+    )  # a process that is busy with something else is to the system what one is that waits for its turn
+    tool.write_text(tool.read_text().replace("from recorder import main\n", slowed))
+    assert recorded.run([str(tool)]) == (0, b"out\n", b"err\n")
+    end = recorded.records("end")[0]
+    assert (end["stdout_head"], end["stderr_head"]) == ("out\n", "err\n")
+    assert end["first_byte_ms"] >= 900
+
+
+def test_a_full_pipe_holds_nobody_up_who_writes_into_it(recorded: Recorded) -> None:
+    tool = recorded.python("os.write(1, b'x' * 60000); os.write(1, b'y' * 60000); sys.stderr.write('z')")
+    child = recorded.start([tool])  # nobody reads
+    assert child.wait(DEADLINE_S) == 0
+    end = recorded.records("end")[0]
+    assert (end["stdout_head"], end["stderr_head"]) == ("x" * 512, "z")
+    assert end["first_byte_ms"] is not None
+
+
 # -- exit codes and signals ---------------------------------------------------------------------------------------
 
 
