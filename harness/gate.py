@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.contract import Record
+from graders.signs import Signs
 from harness import agents, classifying, data, files, sabotage, scenario, subject
 from harness.agents._program import RATED, Options
 from harness.agents._script import play
@@ -97,8 +98,9 @@ def passage(names: Sequence[str] = ()) -> Passage:
     known = {one.id: one for one in scenario.load_all(SUBJECT)}
     with tempfile.TemporaryDirectory(prefix="labd-gate-") as place, ThreadPoolExecutor(AT_ONCE) as pool:
         cases = list(_cases(defects, known, whole=not names))
-        found = dict(zip((case.name for case in cases), pool.map(lambda case: _play(case, Path(place)), cases),
-                         strict=True))  # fmt: skip
+        signs = classifying.signs_of(SUBJECT)
+        findings = pool.map(lambda case: _play(case, Path(place), signs), cases)
+        found = dict(zip((case.name for case in cases), findings, strict=True))
     rows = (Row(one, found[one.name], found.get(f"{one.name}.without")) for one in defects)
     return Passage(tuple(rows), tuple(found[f"reference.{name}"] for name in known if f"reference.{name}" in found))
 
@@ -117,7 +119,7 @@ def _cases(defects: Sequence[Defect], known: dict[str, Scenario], *, whole: bool
             yield Case(f"reference.{examined.id}", examined, lines, None, None)
 
 
-def _play(case: Case, place: Path) -> Finding:
+def _play(case: Case, place: Path, signs: Signs) -> Finding:
     """One trial, in a directory of its own, and its classification. The program takes atlas's place in this thread."""
     home = place / case.name
     (home / "trials").mkdir(parents=True)
@@ -133,7 +135,7 @@ def _play(case: Case, place: Path) -> Finding:
         directory = conduct(order, case.scenario, agent, home / "trials", facts={"hashes": data.hashes()})
         if directory is None:
             return Finding(case, (), problem="it was interrupted")
-        made = next(classifying.classify(home, [directory.name], classifying.signs_of(SUBJECT), probes=True))
+        made = next(classifying.classify(home, [directory.name], signs, probes=True))
     if made.record is None:
         return Finding(case, (), problem=made.why)
     if len(made.record.calls) != len(case.run):
