@@ -20,6 +20,7 @@ from harness import (
     ledger_command,
     model_command,
     program_options,
+    readiness_command,
     subject,
     sufficiency_command,
     transcript_command,
@@ -49,7 +50,8 @@ EXAMPLES = {
   labd-eval run --all                 both, in one run with one report
   labd-eval run --scenario C1,S4 --trials 3
   labd-eval run --agent 'command:./my-agent --quiet' --time-limit 120
-  labd-eval run --resume latest       go on with a run that was interrupted""",
+  labd-eval run --resume latest       go on with a run that was interrupted
+  labd-eval run --cluster 127.0.0.1:8786   on the workers of a Dask scheduler""",
     "loopback": """\
   labd-eval loopback                  the reference over all scenarios with simulated boards
   labd-eval loopback --scenario S4 --agent hand-edit""",
@@ -73,6 +75,7 @@ EXAMPLES = {
     "sufficiency": sufficiency_command.EXAMPLES,
     "compare": compare_command.EXAMPLES,
     "gate": gate_command.EXAMPLES,
+    "readiness": readiness_command.EXAMPLES,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -128,6 +131,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("model", model_command.HELP),
         ("experiment", experiment_command.HELP),
         ("ledger", ledger_command.HELP),
+        ("readiness", readiness_command.HELP),
     ):
         made[name] = commands.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", parents=[shared],
@@ -148,6 +152,9 @@ _WHO = dict.fromkeys(
 
 def _options(made: dict[str, _Parser]) -> None:
     program_options.add(made["run"])
+    made["run"].add_argument("--cluster", action=_Once, metavar="ADDRESS",
+                             help="conduct the trials on the workers of the Dask scheduler there (HOST:PORT); the run "
+                                  "stays here (needs the extra `cluster`)")  # fmt: skip
     for name in ("list", "check", "run", "loopback", "versus", "grade", "judge", "classify", "compare"):
         made[name].add_argument("-s", "--scenario", action="append", default=[], metavar="ID",
                                 help="only these scenarios: ids, comma-separated, * allowed; repeatable")  # fmt: skip
@@ -173,7 +180,8 @@ def _options(made: dict[str, _Parser]) -> None:
         add("-j", "--jobs", action=_Once, type=_count, metavar="N", help="trials at once (default: the processors)")
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
-    for name in ("run", "loopback", "versus", "grade", "judge", "report", "classify", "compare", "sufficiency"):
+    for name in ("run", "loopback", "versus", "grade", "judge", "report", "classify", "compare", "sufficiency",
+                 "readiness"):  # fmt: skip
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
     for name in ("judge", "calibrate"):
@@ -192,6 +200,7 @@ def _options(made: dict[str, _Parser]) -> None:
     classify_command.options(made["classify"], _Once)
     compare_command.options(made["compare"])
     gate_command.options(made["gate"])
+    readiness_command.options(made["readiness"], _Once)
     made["report"].add_argument("--format", action=_Once, default="table", choices=FORMATS,
                                 help="the form of the answer (default: table)")  # fmt: skip
     for name in ("grade", "judge", "report"):
@@ -243,7 +252,7 @@ def main(words: Sequence[str] | None = None) -> int:
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
                   "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
-                  "sufficiency": sufficiency_command}  # fmt: skip
+                  "sufficiency": sufficiency_command, "readiness": readiness_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

@@ -31,7 +31,7 @@ FILE = "subject.toml"
 DEFAULT = "labd"
 
 #: Files of a subject's folder that are no scenarios.
-NO_SCENARIOS = (FILE, "signs.toml")
+NO_SCENARIOS = (FILE, "signs.toml", "readiness.toml")
 
 _text, _flag = is_a(str, what="a text"), is_a(bool, what="true or false")
 _texts, _named = each(_text), table_of(_text)
