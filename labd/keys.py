@@ -47,6 +47,11 @@ _ALSO = {
 _CONTROLS = ("ctrl-", "ctrl+", "control-", "c-", "^")
 
 
+def names() -> tuple[str, ...]:
+    """The keys that have a name."""
+    return tuple(_NAMED)
+
+
 def key(name: str) -> bytes:
     """The bytes of one key: `ctrl-c` (also `C-c`, `^c`), `alt-x`, `esc`, `f1`, `up` … or one plain character.
 

@@ -51,6 +51,10 @@ def main() -> int:
         if argv in (["--version"], ["-V"]) and b"LABD_ARGV_LOG" not in environ:
             write_all(1, b"labd %s\n" % __version__.encode())
             return 0
+        if argv[:1] == ["__complete"]:  # a Tab in a shell: never a matter for the daemon, which may be busy
+            from labd.completing import main as complete
+
+            return complete(argv[1:])
         connection = connect()
         return local(argv) if connection is None else relay(connection, argv)
     except Unwritable as error:

@@ -38,6 +38,7 @@ NOUNS = {
     "daemons": ("daemons", "what runs in the background: list, stop, restart"),
     "helper": ("helper", "small programs for power and input hooks"),
     "skill": ("skill", "guides for agents, to read on demand"),
+    "completion": ("completion", "have bash, zsh or fish complete these words"),
     "commands": ("commands", "every command, searchable and machine-readable"),
 }
 

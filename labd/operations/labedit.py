@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: How long an edit may take before the person is told that it goes on, in seconds.
 PATIENCE_S = 2.0
 
-UNSET = Param("unset", "clear this field", flags=("--unset",), metavar="FIELD", repeat=True)
+UNSET = Param("unset", "clear this field", flags=("--unset",), metavar="FIELD", repeat=True, complete="field")
 
 
 def params_of(
@@ -41,7 +41,8 @@ def _param(field: Field, required: bool) -> Param:
         kind = "switch"
     elif field.kind in ("int", "float"):
         kind = field.kind
-    complete = {"host": "host", "path": "file"}.get(field.kind, "interface" if field.key == "serial_interface" else "")
+    by_key = {"serial_interface": "interface", "interface": "link"}.get(field.key, "")
+    complete = {"host": "host", "path": "file"}.get(field.kind, by_key)
     text = field.help if field.default is None or field.default is False else f"{field.help}; default {field.default}"
     return Param(
         field.key,

@@ -38,8 +38,8 @@ class Param:
 
     `unless` names parameters one of which makes a required one unneeded (`--key` in place of a text).
     `unit` is printed behind the help (`ms`, `baud`). `minimum` and `maximum` bound numbers. `repeat` makes the
-    value a list; any other option given twice is an error. `complete` names what the values are
-    (`target`, `interface`, `host`, `skill`, `helper`, `operation`, `file`), for shell completion and near matches.
+    value a list; any other option given twice is an error. `complete` names what the values are, for shell completion:
+    `file`, `command` (the words of one of ours), or a kind of `labd.completing_names` (`target`, `host`, `key` …).
     `ships` says which way the file goes where the call runs on another machine (`WAYS`).
     """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Format → the file name's ending that means it.
 FORMATS = {"text": ".txt", "jsonl": ".jsonl", "asciicast": ".cast", "zip": ".zip"}
 
-NAME = Param("name", "the recording", flags=("--name",), metavar="NAME")
+NAME = Param("name", "the recording", flags=("--name",), metavar="NAME", complete="recording")
 TARGET = Param("target", "the target; may be left out when the lab has one", complete="target")
 
 

@@ -34,7 +34,7 @@ EOL = Param("eol", "the line end to send, instead of the interface's own", kind=
 NO_NEWLINE = Param("no_newline", "send just the bytes, without a line end", kind="switch", flags=("--no-newline",),
                    default=False)  # fmt: skip
 KEY = Param("key", "press a key instead: ctrl-c, esc, enter, tab, up, f1 …; may be repeated", flags=("--key",),
-            repeat=True, metavar="NAME")  # fmt: skip
+            repeat=True, metavar="NAME", complete="key")  # fmt: skip
 HEX = Param("hex", "send these bytes, written in hex (1b 5b 41)", flags=("--hex",), metavar="BYTES")
 
 

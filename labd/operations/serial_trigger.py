@@ -155,7 +155,7 @@ SERIAL_TRIGGERS = (
         effect="actuate",
         where="daemon",
         params=(
-            Param("ids", "their numbers, from serial trigger list", repeat=True, metavar="ID…"),
+            Param("ids", "their numbers, from serial trigger list", repeat=True, metavar="ID…", complete="trigger"),
             Param("target", "with --all: only this target's", flags=("-t", "--target"), complete="target"),
             Param("all", "all of this lab", kind="switch", flags=("--all",), default=False),
         ),
