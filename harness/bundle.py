@@ -105,6 +105,10 @@ class Bundle:
         }
         record = {"schema": SCHEMA, **trial, "files": hashes, "left_out": self.left_out}
         files.write_json(self.directory / "trial.json", record)
+        return self.place(sealed)
+
+    def place(self, sealed: Callable[[str, str], None] | None = None) -> Path:
+        """Rename what is whole, with its trial.json, into place, as `finish` does; returns the bundle's directory."""
         os.chmod(self.directory, 0o755)
         if sealed and not self.final.exists():
             sealed(self.final.name, files.digest((self.directory / "trial.json").read_bytes()))

@@ -48,6 +48,7 @@ _TABLE = (
     Policy("sandbox_failed", "harness_error", False, "new_trial", "the sandbox could not be made or read"),
     Policy("bundle_failed", "harness_error", False, "new_trial", "the evidence could not be written"),
     Policy("processes_left", "harness_error", False, "new_trial", "a process of the sandbox could not be ended"),
+    Policy("worker_lost", "harness_error", False, "new_trial", "the worker that ran the trial died, or was cut off"),
     Policy("subject_missing", "blocked", False, "new_trial", "the program under test is not installed"),
     Policy("capability_missing", "blocked", False, "new_trial", "this machine lacks what the lane needs"),
     Policy("not_executable", "not_run", False, "never", "the scenario has no lane that executes commands"),

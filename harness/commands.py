@@ -19,6 +19,7 @@ from harness import (
     gate,
     grading,
     plan,
+    pool,
     program_options,
     report,
     run,
@@ -28,6 +29,7 @@ from harness import (
     soundness,
     subject,
 )
+from harness.program_trial import options_of
 from harness.scenario import Scenario
 from harness.telling import note
 from harness.trial import Order
@@ -106,11 +108,15 @@ def do_loopback(values: Values, words: Sequence[str]) -> int:
 def do_run(values: Values, words: Sequence[str]) -> int:
     """Run, grade, report."""
     out = Path(values.out)
-    with _held(values, words, out) as held, room(held.directory, f"labd-eval run --resume {held.directory}"):
+    with (
+        pool.at(getattr(values, "cluster", None), lambda text: note(values, text)) as place,
+        _held(values, words, out, place) as held,
+        room(held.directory, f"labd-eval run --resume {held.directory}"),
+    ):
         for root in sandbox.reap_abandoned():
             note(values, f"removed what a killed run had left: {root}")
         note(values, f"run {held.directory} ({len(held.orders)} trials)")
-        stopped = carry_out(held, values)
+        stopped = carry_out(held, values, place)
         told = report.write(held.directory)
     if values.json:
         _json(told)
@@ -133,8 +139,8 @@ def do_versus(values: Values, words: Sequence[str]) -> int:
     return do_run(values, words)
 
 
-def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
-    """The run to carry out: a new one, or the one to go on with."""
+def _held(values: Values, words: Sequence[str], out: Path, place: pool.Pool) -> run.Run:
+    """The run to carry out in `place`: a new one, or the one to go on with."""
     if values.resume:
         chosen = (values.scenario, values.agent, values.all, values.condition, values.seed is not None, values.replace)
         if any(chosen):
@@ -142,7 +148,10 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
         directory = run.find(out, values.resume)
         manifest = run.load(directory)
         known = scenario.load_all(run.subject_of(manifest))
-        must_be_sound([one for one in known if one.id in manifest["scenarios"]], str(manifest.get("checked")))
+        meant = [one for one in known if one.id in manifest["scenarios"]]
+        must_be_sound(meant, str(manifest.get("checked")))
+        cast = [agents.find(told.get("word", name)) for name, told in manifest["agents"].items()]
+        place.prepare(meant, cast, options_of(manifest.get("options", {}), "cold"))
         return run.resume(directory, known)
     if values.all and values.agent:
         raise Usage("--all and --agent say different things", hint="labd-eval run --help")
@@ -157,6 +166,7 @@ def _held(values: Values, words: Sequence[str], out: Path) -> run.Run:
     options = program_options.read(values, cast)
     gate.must_have_passed(cast, options)
     checked = must_be_sound(chosen)
+    place.prepare(chosen, cast, options)
     return run.create(out, chosen, cast, conditions=_conditions(values), trials=values.trials,
                       seed=_seed(values), replacements=values.replace, words=words, checked=checked,
                       options=options)  # fmt: skip
@@ -205,8 +215,10 @@ def _names(given: list[str]) -> list[str]:
     return [name.strip() for entry in entries for name in entry if name.strip()]
 
 
-def carry_out(held: run.Run, values: Values) -> int:
-    """Run it with progress on stderr. Returns the number of the signal that stopped it, 0 if none did."""
+def carry_out(held: run.Run, values: Values, place: pool.Pool | None = None) -> int:
+    """Run it in `place` (None: in this process) with progress on stderr. Returns the number of the signal that stopped
+    it, 0 if none did."""
+    place = place or pool.Here()
     stop = threading.Event()
     caught: list[int] = []
 
@@ -237,8 +249,8 @@ def carry_out(held: run.Run, values: Values) -> int:
     before = {number: signal.signal(number, ask_to_stop) for number in _stop_signals()}
     try:
         known = scenario.load_all(run.subject_of(held.manifest))
-        run.carry_out(held, known, jobs=values.jobs or run.default_jobs(), on_result=on_result,
-                      on_quiet=on_quiet, stop=stop)  # fmt: skip
+        run.carry_out(held, known, jobs=values.jobs or place.jobs, on_result=on_result, on_quiet=on_quiet, stop=stop,
+                      pool=place)  # fmt: skip
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -41,13 +41,14 @@ def read(values: argparse.Namespace, cast: "Sequence[Agent]") -> "Options":
     from harness.agents._program import Options
 
     missing = [name for name in getattr(values, "env", ()) if name not in os.environ]
-    if missing:
+    if missing and getattr(values, "cluster", None) is None:  # a cluster's workers have variables of their own
         raise Usage(f"--env {missing[0]}: there is no such variable", hint=f"export {missing[0]}=…")
     options = Options(
         model=getattr(values, "model", None), extra=tuple(getattr(values, "agent_arg", ())),
         time_s=getattr(values, "time_limit", None), turns=getattr(values, "turns", None),
         tokens=getattr(values, "tokens", None), money_usd=getattr(values, "money", None),
-        isolation=getattr(values, "isolation", "home"), script=_script(getattr(values, "scripted_model", None)),
+        env=tuple(dict.fromkeys(getattr(values, "env", ()))), isolation=getattr(values, "isolation", "home"),
+        script=_script(getattr(values, "scripted_model", None)),
     )  # fmt: skip
     if options != Options() and not any(agent.program for agent in cast):
         raise Usage(f"{', '.join(agent.name for agent in cast)}: no agent that is a program; its options mean nothing",

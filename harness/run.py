@@ -9,9 +9,9 @@ import errno
 import fcntl
 import json
 import os
-import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
@@ -22,12 +22,13 @@ from typing import Any
 
 from graders.verdict import Verdict
 from harness import agents, data, files, grading, plan, sandbox, surface
+from harness import pool as pools
 from harness import subject as subjects
 from harness.agents._program import Options
 from harness.causes import as_expected
 from harness.program_trial import options_of
 from harness.scenario import Scenario
-from harness.trial import Order, conduct
+from harness.trial import Order
 from labd.errors import Busy, LabdError, NotFound, nearest
 
 SCHEMA = "labd-run/2"
@@ -243,12 +244,15 @@ def carry_out(
     on_result: Callable[[Result], None],
     on_quiet: Callable[[list[tuple[Order, float]]], None] = lambda _: None,
     stop: threading.Event | None = None,
+    pool: pools.Pool | None = None,
 ) -> None:
-    """Run what isn't finished, `jobs` at a time, and have each trial graded as it ends.
+    """Run what isn't finished in `pool` (None: in this process), `jobs` at a time, and have each trial graded as it
+    ends. A trial waits until the real boards that its scenario names are free.
 
-    Ends early when `stop` is set: what is finished stays, what is being run is stopped and leaves nothing.
+    Raises PoolLost. Ends early when `stop` is set: what is finished stays, what is being run is stopped and leaves
+    nothing.
     """
-    stop = stop or threading.Event()
+    stop, pool = stop or threading.Event(), pool or pools.Here()
     known = {scenario.id: scenario for scenario in scenarios}
     waiting = [order for order in run.orders if not run.finished(order)]
     ordered = {order.identity for order in run.orders}
@@ -256,13 +260,17 @@ def carry_out(
     facts = {"run": run.manifest["id"], "versions": data.versions(), "hashes": data.hashes()}
     if waiting and subjects.load(subject_of(run.manifest)).find() is not None:
         facts["surface"] = _command_reference(run)
-    run.log("started", trials=len(waiting), jobs=jobs)
-    with ThreadPoolExecutor(jobs, thread_name_prefix="trial") as pool:
+    run.log("started", trials=len(waiting), jobs=jobs, pool=pool.name)
+    with ThreadPoolExecutor(jobs, thread_name_prefix="trial") as threads:
         try:
             while waiting or running:
-                while waiting and len(running) < jobs and not stop.is_set():
-                    order = waiting.pop(0)
-                    task = pool.submit(copy_context().run, _one, run, order, known[order.scenario], facts, stop.is_set)
+                while len(running) < jobs and not stop.is_set():
+                    order = _next(waiting, [order for order, _ in running.values()], known, pool)
+                    if order is None:
+                        break
+                    waiting.remove(order)
+                    task = threads.submit(copy_context().run, _one, run, order, known[order.scenario], facts, pool,
+                                          stop.is_set)  # fmt: skip
                     running[task] = (order, time.monotonic())
                 if not running:
                     break
@@ -285,6 +293,14 @@ def carry_out(
     run.log("stopped" if stop.is_set() else "finished")
 
 
+def _next(waiting: list[Order], running: list[Order], known: Mapping[str, Scenario], pool: pools.Pool) -> Order | None:
+    """The first trial whose real boards nobody has; None if there is none."""
+    taken = Counter(board for order in running for board in known[order.scenario].boards)
+    free = (order for order in waiting
+            if all(taken[board] < pool.boards(board) for board in known[order.scenario].boards))  # fmt: skip
+    return next(free, None)
+
+
 def _command_reference(run: Run) -> str:
     """The digest of the run's surface.json, which is taken from the live program when there is none yet."""
     path = run.directory / "surface.json"
@@ -295,8 +311,10 @@ def _command_reference(run: Run) -> str:
     return files.digest(path.read_bytes())
 
 
-def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], cancelled: Callable[[], bool]) -> Result:
-    """One trial and its verdict. Raises OSError when there is no room for evidence; else a trial breaks alone."""
+def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], pool: pools.Pool,
+         cancelled: Callable[[], bool]) -> Result:  # fmt: skip
+    """One trial and its verdict. Raises OSError when there is no room for evidence, and PoolLost; else a trial breaks
+    alone."""
     started = time.monotonic()
 
     def result(verdict: Verdict | None, problem: str = "") -> Result:
@@ -308,18 +326,12 @@ def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], canc
     try:
         agent = agents.find(run.manifest["agents"][order.agent].get("word", order.agent))
         options = options_of(run.manifest.get("options", {}), order.condition)
-        directory = conduct(order, scenario, agent, run.trials, facts=facts, options=options, cancelled=cancelled,
-                            sealed=run.seal)  # fmt: skip
+        directory = pool.conduct(order, scenario, agent, run.trials, facts=facts, options=options,
+                                 cancelled=cancelled, sealed=run.seal)  # fmt: skip
         if directory is None:
             return result(None, "interrupted")
         return result(grading.grade(directory)[0])
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, pools.PoolLost) or (isinstance(error, OSError) and error.errno in _FULL):
             raise  # the next one would not fare better
         return result(None, f"bundle_failed: {type(error).__name__}: {error}")
-
-
-def default_jobs() -> int:
-    """As many trials at once as there are processors, at most eight: a trial mostly waits."""
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
-    return max(2, min(8, usable))

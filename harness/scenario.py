@@ -129,7 +129,8 @@ class Task:
 class Scenario:
     """One scenario, checked. `lane` is where its commands really run: config, loopback, local, or stated.
 
-    `subject` names what it examines (harness/subject.py): the folder that its file is in.
+    `subject` names what it examines (harness/subject.py): the folder that its file is in. `boards` are real boards that
+    it needs for itself: no other trial has them meanwhile.
     """
 
     id: str
@@ -142,6 +143,7 @@ class Scenario:
     core: bool = False
     conditions: tuple[str, ...] = ("cold", "warm", "preloaded")
     capabilities: tuple[str, ...] = ()
+    boards: tuple[str, ...] = ()
     quoted: tuple[str, ...] = ()
     traps: tuple[Trap, ...] = ()
     seed: str | None = None
@@ -296,7 +298,7 @@ def _place(one: Scenario) -> tuple[bool, str, int, str]:
 def _build(data: dict[str, Any], path: Path) -> Scenario:
     names = ("id", "title", "tier", "goal", "grader", "core", "seed", "timeout_s")
     plain: dict[str, Any] = {name: data[name] for name in names if name in data}
-    lists = ("conditions", "capabilities", "quoted")
+    lists = ("conditions", "capabilities", "boards", "quoted")
     plain |= {name: tuple(data[name]) for name in lists if name in data}
     traps = tuple(Trap(t) if isinstance(t, str) else Trap(**t) for t in data.get("traps", ()))
     loopback = data.get("loopback") or data.get("virtual")

@@ -3,6 +3,7 @@
 Used by harness/scenario.py alone. Knows shapes, not meaning; every problem of a file is reported, not the first.
 """
 
+import re
 from typing import Any
 
 from graders import labpath, when
@@ -47,6 +48,11 @@ def _labpath(value: Any, key: str, report: Report) -> None:
         labpath.parse(value)
     except (labpath.PathError, TypeError) as error:
         report(key, f"not a path: {error}", [])
+
+
+def _board(value: Any, key: str, report: Report) -> None:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", value):
+        report(key, "expected the name of a board: letters, digits, '.', '_', '-'", [])
 
 
 _text = is_a(str, what="a text")
@@ -183,6 +189,7 @@ SCENARIO: Shape = {
     "core": Key(_flag),
     "conditions": Key(each(one_of("cold", "warm", "preloaded"))),
     "capabilities": Key(each(_text)),
+    "boards": Key(each(_board)),
     "goal": Key(_text, required=True),
     "quoted": Key(each(_text)),
     "traps": Key(each(text_or(table(TRAP)))),

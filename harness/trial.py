@@ -165,6 +165,15 @@ def _put_words(gathered: bundle.Bundle, played: Played) -> None:
         gathered.put("condition.json", files.canonical(played.condition))
 
 
+def lost(
+    order: Order, scenario: Scenario, agent: Agent, trials: Path, cause: str, detail: str, *, facts: Mapping[str, Any],
+    sealed: Callable[[str, str], None] | None = None, started: float | None = None,
+) -> Path:  # fmt: skip
+    """The bundle of a trial that was begun elsewhere and of which nothing came back. `started`: seconds since 1970."""
+    played = Played(cause, detail, "", [])
+    return _bare(order, scenario, trials, agent, played, facts, started or time.time(), sealed)
+
+
 def _bare(
     order: Order, scenario: Scenario, trials: Path, agent: Agent, played: Played, facts: Mapping[str, Any],
     started: float, sealed: Callable[[str, str], None] | None,
