@@ -38,7 +38,8 @@ class Score:
     """One attempt. `value` is in (0, 1], None where it was dropped; `why` then says for what.
 
     `outcome` falls with every charge, `recovery` is the share of failures that were followed by a success or by a
-    refusal with guidance (1 where nothing failed), `effort` the share of the program's calls that went well.
+    refusal with guidance (1 where nothing failed), `effort` the share of the program's calls that went well. A guided
+    refusal (or empty answer) that came again, to the same words and with the same, counts once in both sums.
     `counts`: calls by class, `ok` for those of none.
     """
 
@@ -67,9 +68,23 @@ def score(record: Record) -> Score:
     if not mine:
         why = "every call was the agent's own mistake (class F)" if classes else "the program was never called"
         return Score(None, None, None, None, counts, why)
-    outcome = 1 / (1 + sum(charge(one) for one in record.calls))
-    recovery, effort = _recovered(mine), mine.count(OK) / len(mine)
+    charged = _once(record.calls)
+    outcome = 1 / (1 + sum(map(charge, charged)))
+    of_effort = sum((one.cls or OK) in _ITS_OWN for one in charged)
+    recovery, effort = _recovered(mine), mine.count(OK) / of_effort
     return Score(W_OUTCOME * outcome + W_RECOVERY * recovery + W_EFFORT * effort, outcome, recovery, effort, counts)
+
+
+def _once(calls: Iterable[Call]) -> list[Call]:
+    """The calls without those that repeat a guided one, words and answer: who polls meets one refusal, many times."""
+    met: set[tuple[object, ...]] = set()
+    kept = []
+    for one in calls:
+        known = (one.argv, one.exit_code, one.stdout_head, one.stderr_head)
+        if one.cls != "B" or known not in met:
+            kept.append(one)
+        met |= {known} if one.cls == "B" else set()
+    return kept
 
 
 def charge(call: Call) -> float:

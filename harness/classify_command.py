@@ -13,7 +13,7 @@ from typing import Any
 from graders import explain
 from harness import classifying, files, report, run, selection
 from harness.report import classes, histogram, markdown, words
-from harness.telling import note
+from harness.telling import many, note
 from labd.errors import NotFound, Usage
 
 HELP = "what went wrong, call by call: six classes, how often, and the calls behind each"
@@ -79,8 +79,8 @@ def _classified(values: argparse.Namespace, place: Path) -> dict[str, Any]:
             raise NotFound(f"{place} has no finished trial of that kind", hint=f"labd-eval report {place}")
         known = classifying.signs_of(run.subject_of(held.manifest))
         for number, made in enumerate(classifying.classify(place, trials, known, probes=not values.no_probes), 1):
-            what = made.why or f"{len(made.record.calls) if made.record else 0} calls"
-            asked = f", {made.asked} questions asked" if made.asked else ""
+            what = made.why or many(len(made.record.calls) if made.record else 0, "call")
+            asked = f", {many(made.asked, 'question')} asked" if made.asked else ""
             note(values, report.plain(f"[{number}/{len(trials)}] {made.trial}  {what}{asked}"))
         return report.write(place)
 

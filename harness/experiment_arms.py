@@ -20,6 +20,7 @@ from harness.agents._program import Options
 from harness.experiment import ARMS, Arm, Experiment
 from harness.experiment_result import Side, result
 from harness.report import classes, rows
+from harness.telling import many
 from labd.errors import LabdError
 
 #: Runs the trials of a run that are not finished; returns the signal that stopped it, 0 if none did.
@@ -92,7 +93,7 @@ def _side(held: run.Run, program: str, arm: Arm, note: Callable[[str], None]) ->
     examined = subject.load(run.subject_of(held.manifest))
     signs = classifying.signs_of(examined.name)
     asked = sum(made.asked for made in classifying.classify(held.directory, trials, signs, probes=True))
-    note(f"{len(trials)} trials classified, {asked} questions asked about them")
+    note(f"{many(len(trials), 'trial')} classified, {many(asked, 'question')} asked about them")
     report.write(held.directory)
     records = classes.read(held.directory)
     return Side(rows.read_all(held.directory, held.manifest), records.found if records else {},

@@ -15,6 +15,7 @@ from typing import Any
 
 from harness import execute, files, ledger, sabotage, sandbox, scenario, subject, surface
 from harness.ledger import Entry, Evidence, Line
+from harness.telling import many
 from labd.errors import LabdError, NotFound
 
 #: The most that a line may take (seconds), and that is kept of each of its streams (characters).
@@ -27,7 +28,8 @@ def measure(entry: Entry, note: Callable[[str], None] = lambda _: None) -> dict[
     """The measurement of an entry's evidence, as it is kept beside it. Raises LabdError where one can't be made."""
     told = []
     for one in entry.evidence:
-        note(f"{entry.number:>2} {one.subject}{f' ({one.planted})' if one.planted else ''}: {len(one.lines)} lines")
+        planted = f" ({one.planted})" if one.planted else ""
+        note(f"{entry.number:>2} {one.subject}{planted}: {many(len(one.lines), 'line')}")
         told.append({"key": one.key, "subject": one.subject, "runs": runs(one)})
     programs = {name: version(name) for name in dict.fromkeys(one.subject for one in entry.evidence)}
     return {"schema": ledger.MEASURED, "programs": programs, "evidence": told}

@@ -4,6 +4,11 @@ import argparse
 import sys
 
 
+def many(count: int, thing: str) -> str:
+    """A number of things: `1 call`, `2 calls`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
 def note(values: argparse.Namespace, text: str) -> None:
     """Say it now."""
     if not values.quiet:

@@ -102,6 +102,8 @@ def _column(some: list[tuple[Row, Record]]) -> dict[str, Any]:
     ignored = [len(record.agent_side) for record in mine]
     return _bar(mine) | {
         "score": score.mean(map(score.score, mine)),
+        "verdicts": {"passed": sum(row["verdict"] == "pass" for row, _ in some if row["valid"]),
+                     "of": sum(row["valid"] for row, _ in some)},
         "subtypes": dict(sorted(Counter(call.subtype for one in mine for call in one.calls if call.subtype).items())),
         "hints_ignored": {"hints": sum(ignored), "attempts": sum(map(bool, ignored)), "of": len(mine)},
         "by_scenario": {name: _bar([record for row, record in some if row["scenario"] == name]) for name in scenarios},

@@ -6,6 +6,7 @@ from typing import Any
 from graders.contract import CLASSES
 from harness.report import words
 from harness.report.classes import NAMES
+from harness.telling import many
 
 #: Characters of the longest bar, and calls that are listed behind one.
 _WIDTH, _LISTED = 30, 12
@@ -28,10 +29,11 @@ def render(report: dict[str, Any]) -> str:
 
 
 def _column(told: dict[str, Any]) -> Iterator[str]:
-    yield f"{told['agent']}, {told['condition']}: {told['calls']} calls in {told['attempts']} trials"
+    yield f"{told['agent']}, {told['condition']}: {many(told['calls'], 'call')} in {many(told['attempts'], 'trial')}"
     if not told["calls"]:
         return
-    yield f"  score {words.score_text(told['score'])}; hints ignored: {words.hints_text(told['hints_ignored'])}"
+    yield f"  score of the program's answers {words.score_text(told['score'])}; {words.right_text(told['verdicts'])}"
+    yield f"  hints ignored: {words.hints_text(told['hints_ignored'])}"
     digits = len(str(told["calls"]))
     for name in NAMES:
         count = told["counts"][name]

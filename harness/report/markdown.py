@@ -107,10 +107,10 @@ def classes(report: dict[str, Any]) -> list[str]:
     told = words.class_columns(report)
     if not told:
         return []
-    rows = [["agent", "trials", "calls", "ok", *CLASSES, "score", "hints ignored"]]
+    rows = [["agent", "trials", "calls", "ok", *CLASSES, "score of its answers", "agent right", "hints ignored"]]
     rows += [[heading, str(one["attempts"]), str(one["calls"]), str(one["counts"]["ok"]),
               *(words.class_text(one, name) or "0" for name in CLASSES), words.score_text(one["score"]),
-              words.hints_text(one["hints_ignored"])] for heading, one in told]  # fmt: skip
+              f"{one['verdicts']['passed']}/{one['verdicts']['of']}", words.hints_text(one["hints_ignored"])] for heading, one in told]  # fmt: skip
     cells = [[heading, name, *(str(cell["counts"][one]) for one in ("ok", *CLASSES))]
              for heading, one in told for name, cell in one["by_scenario"].items()]  # fmt: skip
     keys = ("trial", "call", "command", "evidence")

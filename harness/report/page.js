@@ -206,9 +206,9 @@ function openTrial(identity) {
 function showClasses() {
   const { rows, meaning, note, unseen } = said.classes;
   if (!rows.length) return $("classes-part").remove();
-  table("classes", ["agent", "calls", "ok", ...Object.keys(meaning), "score, untuned", "hints ignored"], rows.map((one) => row([
+  table("classes", ["agent", "calls", "ok", ...Object.keys(meaning), "score of its answers", "hints ignored"], rows.map((one) => row([
     el("th", { scope: "row" }, one.heading), el("td", null, `${one.told.calls}`, stack(one.told.counts, one.told.calls), sub(`${one.told.attempts} trials`)),
-    `${one.told.counts.ok}`, ...Object.keys(meaning).map((name) => classCell(one, name)), el("td", null, big(one.score[0]), sub(one.score[1])), one.hints,
+    `${one.told.counts.ok}`, ...Object.keys(meaning).map((name) => classCell(one, name)), el("td", null, big(one.score[0]), sub(one.score[1]), sub(one.right)), one.hints,
   ])));
   const names = report.order.scenario.filter((name) => rows.some((one) => one.told.by_scenario[name]));
   const cell = (told) => el("td", null, told && told.calls ? [stack(told.counts, told.calls), sub(`${told.calls - told.counts.ok} of ${told.calls} calls`)] : "–");

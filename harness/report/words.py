@@ -15,7 +15,8 @@ that all of it was right."""
 
 CLASSES_NOTE = """Each call of the program has at most one class. Calls of one trial are not independent: the interval
 is that of trials with such a call. C is the worst: it succeeded, and was wrong. E is dropped from the score; F is the
-agent's own, and not charged. The weights are untuned: a score compares two versions, and says nothing by itself."""
+agent's own, and not charged. The score is of the program's answers, not of whether the agent was right. Its weights are
+untuned: it compares two versions, and says nothing by itself."""
 
 
 def plain(text: str) -> str:
@@ -161,6 +162,11 @@ def score_parts(told: dict[str, Any]) -> tuple[str, str]:
 def score_text(told: dict[str, Any]) -> str:
     """The same in one."""
     return "{} ({})".format(*score_parts(told))
+
+
+def right_text(told: dict[str, int]) -> str:
+    """Whether the agent was right, which no score of the program's answers says."""
+    return f"the agent was right in {told['passed']}/{told['of']} trials"
 
 
 def hints_text(told: dict[str, Any]) -> str:

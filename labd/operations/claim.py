@@ -75,10 +75,13 @@ def listed(call: Call, args: Args) -> list[dict[str, Any]]:
     """Every claim in force."""
     from labd import claims
 
-    return list(claims.all_claims(call.env))
+    found = list(claims.all_claims(call.env))
+    if not found:
+        call.note(f"nothing is claimed; labd {call.lab_words()}claim TARGET claims a board")
+    return found
 
 
-def listed_text(rows: list[dict[str, Any]], call: Call) -> str:
+def listed_text(rows: list[dict[str, Any]], call: Call) -> str | None:
     """One line a claim; the lab is named where it is another one than this call's."""
     import os
 
@@ -86,7 +89,7 @@ def listed_text(rows: list[dict[str, Any]], call: Call) -> str:
     from labd.render import columns
 
     if not rows:
-        return "nothing is claimed"
+        return None
     here = os.path.realpath(call.lab_path)
     table = [
         (row["target"], row["by"], f"until {when(row['until'])}",

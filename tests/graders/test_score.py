@@ -37,6 +37,19 @@ def test_a_hint_satisfies_the_recovery_test_of_an_earlier_failure() -> None:
     assert score(attempt("B")).recovery == 1.0  # and needs none itself
 
 
+def test_the_same_guided_answer_to_the_same_words_is_charged_once() -> None:
+    polled = score(attempt(*["B"] * 35, "ok"))
+    assert polled.value == value("B", "ok")
+    assert polled.counts["B"] == 35
+    others = [call("B", f"count --name {number}") for number in range(35)]
+    answers = [call("B", stderr_head=f"nothing new since {number}") for number in range(35)]
+    for several in (others, answers):
+        found = score(attempt(*several, "ok")).value
+        assert found is not None and polled.value is not None and found < polled.value
+    assert value("A", "ok") < value(*["B"] * 35, "ok")
+    assert value("A", "A", "ok") < value("A", "ok")  # what was left to guess was so each time
+
+
 def test_what_came_before_a_failure_recovers_nothing() -> None:
     assert score(attempt("ok", "B", "A")).recovery == 0.0
 

@@ -64,7 +64,7 @@ def test_a_trial_gets_a_record_that_is_no_part_of_its_evidence(conducted: Path, 
 def test_the_distribution_shows_each_bar_with_the_calls_behind_it(classify: Classify) -> None:
     code, out, err = classify()
     assert code == 0
-    assert "reference, cold: 3 calls in 1 trials" in out
+    assert "reference, cold: 3 calls in 1 trial" in out
     assert "  ok 2/3  ████████████████████\n" in out
     assert "  B  1/3  ██████████  1/1 trials (21–100 %)\n       A1.cold.reference.1 call 1: atlas count places" in out
     assert "noop, cold: 0 calls in 1 trials\n\n" in out

@@ -281,6 +281,13 @@ def test_a_records_call_that_the_bundle_does_not_tell_runs_in_the_agents_directo
     assert [Path(str(one)).name for one in probing._directories(Bundle(bundle), there)] == ["deep"]
 
 
+def test_the_steps_that_laid_the_desk_are_in_no_record_and_the_others_directories_are_known(tmp_path: Path) -> None:
+    view = Bundle(trial(tmp_path, "git status", "mkdir deep; cd deep; git status -s"))
+    view.scenario["loopback"] = {"prepared": [{"run": "git status"}]}
+    there = replace(silent(FIND), calls=(call("ok", "status -s"),))
+    assert [Path(str(one)).name for one in probing._directories(view, there)] == ["deep"]
+
+
 def test_a_state_that_is_too_big_is_named_as_left_out_and_nothing_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

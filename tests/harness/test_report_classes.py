@@ -63,8 +63,8 @@ def test_each_condition_has_a_bar_of_its_own() -> None:
     told = projected({rows[0]["id"]: attempt("A"), rows[1]["id"]: attempt("ok")}, rows)
     assert [(one["condition"], one["counts"]["A"]) for one in told["classes"]["columns"]] == [("cold", 1), ("warm", 0)]
     shown = histogram.render(told)
-    assert "\nreal, cold: 1 calls in 1 trials\n" in shown
-    assert "\nreal, warm: 1 calls in 1 trials\n" in shown
+    assert "\nreal, cold: 1 call in 1 trial\n" in shown
+    assert "\nreal, warm: 1 call in 1 trial\n" in shown
 
 
 def test_a_run_that_was_never_classified_says_nothing_of_it() -> None:
@@ -86,6 +86,16 @@ def test_every_form_tells_it() -> None:
     shown = histogram.render(told)
     assert "  C  2/6  ██████████  1/2 trials (9–91 %); c-truncated 1, c-unknown 1" in shown
     assert "       S2.cold.real.1 call 2: atlas count  [c-unknown]" in shown
+
+
+def test_what_the_score_is_of_is_said_and_whether_the_agent_was_right_stands_beside_it() -> None:
+    told = projected({"S1.cold.real.1": attempt("ok")}, [row("S1", "fail")])
+    (column,) = told["classes"]["columns"]
+    assert column["verdicts"] == {"passed": 0, "of": 1}
+    for text in (histogram.render(told), table.render(told)):
+        assert "score of the program's answers 1.00 (1/1 trials); the agent was right in 0/1 trials" in text
+    assert "| score of its answers | agent right |" in markdown.render(told)
+    assert '"right":"the agent was right in 0/1 trials"' in html.render(told, {})
 
 
 def test_an_environment_that_failed_is_told_as_dropped() -> None:
