@@ -35,6 +35,8 @@ def show(call: Call, args: Args) -> dict[str, Any]:
     from labd.lab.redact import redacted
 
     lab = call.lab()
+    if not lab.targets:
+        call.note(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
     rest = {key: lab.data[key] for key in ("policy", "journal") if lab.data.get(key)}
     data: dict[str, Any] = redacted({"path": lab.path, **rest, "hosts": lab.hosts})
     return {**data, "targets": {name: target_facts(lab, name) for name in lab.targets}}

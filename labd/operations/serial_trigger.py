@@ -67,12 +67,22 @@ def listed(call: Call, args: Args) -> list[dict[str, Any]]:
     return [row for row in rows if row["lab"] == here and args.target in (None, row["target"])]
 
 
-def listed_text(rows: list[dict[str, Any]], call: Call) -> str:
+def told(call: Call, args: Args) -> list[dict[str, Any]]:
+    """The same, for a reader: without any, a note says how one is armed."""
+    rows = listed(call, args)
+    if not rows:
+        of = f" on {args.target}" if args.target is not None else ""
+        call.note(f"no trigger is armed{of}; labd {call.lab_words()}serial trigger add "
+                  f"{args.target or 'TARGET'} PATTERN TEXT arms one")  # fmt: skip
+    return rows
+
+
+def listed_text(rows: list[dict[str, Any]], call: Call) -> str | None:
     """One line a trigger."""
     from labd.render import columns
 
     if not rows:
-        return "no trigger is armed"
+        return None
     table = []
     for row in rows:
         last = row["last"]
@@ -145,7 +155,7 @@ SERIAL_TRIGGERS = (
         "the triggers and how often they fired",
         effect="observe",
         params=(TARGET,),
-        handler=listed,
+        handler=told,
         text=listed_text,
         examples=(("labd serial trigger list pico", "those of pico"),),
     ),
