@@ -24,10 +24,10 @@ network look like is each program's own, and is said here as data, never guessed
                                #   texts of such an object on stderr are read as its lines are
     retry = [5, 6]             # exit codes of refusals that time mends: the same words again are no mistake
 
-    [environment]              # that it is nobody's fault here; read in refusals, on stderr, in the program's own form
-    stderr = ['^atlas: cannot reach ']
-    json = ["error.message"]   # … and at these paths of a JSON object on stderr, where the message stands
-    exit = [7]
+    [[environment]]            # that it is nobody's fault here: a refusal with one of these codes (none: with any)
+    exit = [7]                 #   and, if there are patterns, one of them on stderr, in the program's own form: what
+    stderr = ['^atlas: cannot reach ']       # it quotes, and words that it was given, are taken out before ("…")
+    json = ["error.message"]   # … or at these paths of a JSON object on stderr, where the message stands
 
     [degenerate]
     silent_s = 60              # seconds without one byte of output, from which nobody can use an answer any more
@@ -107,8 +107,9 @@ class HintSigns:
 
 
 @dataclass(frozen=True)
-class EnvironmentSigns:
-    """[environment]: patterns and exit codes of refusals that are nobody's fault here."""
+class EnvironmentSign:
+    """One [[environment]]: the exit codes (empty: any) and the patterns (empty: none is needed) of refusals that are
+    nobody's fault here."""
 
     stderr: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
@@ -129,10 +130,15 @@ class Signs:
 
     empty: tuple[EmptySign, ...] = ()
     hint: HintSigns = field(default_factory=HintSigns)
-    environment: EnvironmentSigns = field(default_factory=EnvironmentSigns)
+    environment: tuple[EnvironmentSign, ...] = ()
     degenerate: DegenerateSigns = field(default_factory=DegenerateSigns)
     probes: tuple[ProbeSign, ...] = ()
     words: WordSigns = field(default_factory=WordSigns)
+
+    @cached_property
+    def messages(self) -> tuple[str, ...]:
+        """The paths at which the message of a refusal in JSON stands."""
+        return tuple(dict.fromkeys(path for one in self.environment for path in one.json))
 
     @cached_property
     def valued(self) -> frozenset[str]:
@@ -167,6 +173,11 @@ def _number(value: Any, key: str, report: Report) -> None:
         report(key, "has no group that finds the number", [])
 
 
+def _recognizable(entry: dict[str, Any], key: str, report: Report) -> None:
+    if not {"stderr", "exit"} & set(entry):
+        report(key, "expected stderr or exit, found neither: every refusal would be nobody's fault", [])
+
+
 _EMPTY: Shape = {
     "command": Key(text_or(_texts)),
     "having": Key(_texts),
@@ -185,7 +196,9 @@ _EMPTY: Shape = {
 SHAPE: Shape = {
     "empty": Key(each(table(_EMPTY, _counted_once))),
     "hint": Key(table({"stderr": Key(_patterns), "stdout": Key(_patterns), "json": Key(_texts), "retry": Key(_codes)})),
-    "environment": Key(table({"stderr": Key(_patterns), "json": Key(_texts), "exit": Key(_codes)})),
+    "environment": Key(
+        each(table({"stderr": Key(_patterns), "json": Key(_texts), "exit": Key(_codes)}, _recognizable))
+    ),
     "degenerate": Key(table({"silent_s": Key(within(0.05, 86_400, "seconds")), "waste": Key(within(2, 1e6, "times"))})),
     "probe": Key(each(probe_signs.PROBE)),
     "words": Key(probe_signs.WORDS),
@@ -210,7 +223,7 @@ def load(text: str, file: str = FILE) -> Signs:
     return Signs(
         tuple(map(_empty, told.get("empty", ()))),
         HintSigns(**_tuples(told.get("hint", {}))),
-        EnvironmentSigns(**_tuples(told.get("environment", {}))),
+        tuple(EnvironmentSign(**_tuples(one)) for one in told.get("environment", ())),
         DegenerateSigns(**told.get("degenerate", {})),
         tuple(map(probe_signs.probe, told.get("probe", ()))),
         probe_signs.words(told.get("words", {})),

@@ -16,7 +16,7 @@ from graders import agent_side, reading
 from graders.argv_words import Words, take_apart
 from graders.contract import Call, Probe, Record
 from graders.probe_read import SUBTYPE, conclusion
-from graders.signs import EmptySign, EnvironmentSigns, HintSigns, Signs
+from graders.signs import EmptySign, EnvironmentSign, HintSigns, Signs
 
 #: Characters of each stream that a record keeps.
 HEAD = 4000
@@ -24,6 +24,8 @@ HEAD = 4000
 _LOOKED_THROUGH = 200_000
 #: Characters of a line that evidence quotes.
 _QUOTED = 160
+#: What stands in quotes, to the line's end where they are not closed; an apostrophe in a word opens none.
+_QUOTE = re.compile(r"""(?<!\w)(['"`])(?:\\.|(?!\1(?!\w)).)*(?:\1|$)""", re.S)
 #: Signals that somebody else sends a program: its reader left, its caller stopped it.
 _FROM_OUTSIDE = frozenset({"SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGQUIT"})
 
@@ -103,11 +105,11 @@ def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
     if facts.silent_s is not None and facts.silent_s >= limit and (answered or facts.code is None):
         return "degenerate", "tool", f"no sign of life for {facts.silent_s:.1f} s (at most {limit:g} s are bearable)"
     if facts.code is None:
-        return ("error", *_no_code(facts, signs.environment))
+        return ("error", *_no_code(facts, signs))
     if not answered:
-        if marker := _environment(facts, signs.environment):
+        if marker := _environment(facts, signs):
             return "error", "environment", marker
-        return "error", "tool", f"exit {facts.code}: {_quoted(_telling(facts, signs.environment))}"
+        return "error", "tool", f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
     if sign.never:
         return "ok", "tool", ""
     if empty := _empty(facts, sign):
@@ -117,8 +119,8 @@ def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
     return "ok", "tool", ""
 
 
-def _no_code(facts: Facts, environment: EnvironmentSigns) -> tuple[str, str]:
-    if marker := _environment(facts, environment):
+def _no_code(facts: Facts, signs: Signs) -> tuple[str, str]:
+    if marker := _environment(facts, signs):
         return "environment", marker
     if facts.signal in _FROM_OUTSIDE or facts.left:
         return "agent", f"stopped from outside by {facts.signal or 'its caller, who had gone'}"
@@ -168,13 +170,39 @@ def _waste(words: Words, stdout: str, signs: Signs) -> str:
     return ""
 
 
-def _environment(facts: Facts, signs: EnvironmentSigns) -> str:
+def _environment(facts: Facts, signs: Signs) -> str:
     """Why a refusal is nobody's fault here; "" if nothing says so. Looks at stderr and the exit code alone."""
-    if facts.code is not None and facts.code in signs.exit:
-        return f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
+    return next(filter(None, (_marker(facts, one, signs) for one in signs.environment)), "")
+
+
+def _marker(facts: Facts, sign: EnvironmentSign, signs: Signs) -> str:
+    """What of a refusal is as one entry says. What the program quotes (a pattern that it waited for, a board's last
+    line), and words that it was given, say nothing of the environment."""
+    if sign.exit and facts.code is not None and facts.code not in sign.exit:
+        return ""
+    if not sign.stderr:
+        return "" if facts.code is None else f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
     stderr = facts.stderr[:_LOOKED_THROUGH]
-    lines = [*_lines(stderr), *(text for text, _ in _at_paths(stderr, signs.json))]
-    return next((_quoted(line) for line in lines if any(re.search(one, line) for one in signs.stderr)), "")
+    lines = [*_lines(stderr), *(text for text, _ in _at_paths(stderr, sign.json))]
+    given = sorted(filter(_phrase, (part for word in facts.argv for part in (word, word.partition("=")[2]))), key=len)
+    for line in lines:
+        own = _own_words(line, given)
+        if any(re.search(one, own) for one in sign.stderr):
+            return _quoted(line)
+    return ""
+
+
+def _phrase(word: str) -> bool:
+    """Whether a word of the command is a text in which a marker could stand: one word alone is none."""
+    return len(word.split()) > 1
+
+
+def _own_words(line: str, given: Sequence[str]) -> str:
+    """A line without what it quotes and without these texts, the longest of which are the last."""
+    line = _QUOTE.sub("…", line)
+    for text in reversed(given):
+        line = line.replace(text, "…")
+    return line
 
 
 # -- guidance ------------------------------------------------------------------------------------------------------
@@ -303,9 +331,9 @@ def _again(here: Call, after: Call, before: Sequence[str], now: Sequence[str], s
 # -- words ---------------------------------------------------------------------------------------------------------
 
 
-def _telling(facts: Facts, signs: EnvironmentSigns) -> str:
+def _telling(facts: Facts, signs: Signs) -> str:
     """The line that says what went wrong: a JSON error's message, a line that calls itself an error, or the last."""
-    for text, _ in _at_paths(facts.stderr, signs.json):
+    for text, _ in _at_paths(facts.stderr, signs.messages):
         return text
     lines = [line.strip() for line in (facts.stderr if facts.stderr.strip() else facts.stdout).split("\n")]
     named = (line for line in lines if re.match(r"(?:error|fatal)\b", line, re.I))

@@ -33,7 +33,7 @@ def test_what_is_declared_is_what_is_loaded() -> None:
         stderr = ['did you mean "(?P<word>[^"]+)"']
         json = ["error.near"]
         retry = [6]
-        [environment]
+        [[environment]]
         exit = [7]
         [degenerate]
         silent_s = 2
@@ -43,7 +43,7 @@ def test_what_is_declared_is_what_is_loaded() -> None:
         EmptySign(("grep",), exit=(1,), refused="^fatal", text=Read(rows="csv", header=1)),
         EmptySign(having=("-q",), exit=None, never=True),
     )
-    assert told.hint.json == ("error.near",) and told.hint.retry == (6,) and told.environment.exit == (7,)
+    assert told.hint.json == ("error.near",) and told.hint.retry == (6,) and told.environment[0].exit == (7,)
     assert (told.degenerate.silent_s, told.degenerate.waste) == (2, signs.WASTE)
 
 
@@ -61,7 +61,8 @@ def test_of_a_program_that_says_nothing_nothing_is_known() -> None:
     ("[[empty]]\nstdout = 'blank'\nrefused = 'x'", "empty[0].refused: without exit"),
     ("[[empty]]\nnever = true\nexit = [300]", "empty[0].exit[0]: expected a whole number from 0 to 255, found 300"),
     ("[hint]\nstderr = ['(']", "hint.stderr[0]: not a regular expression"),
-    ("[environment]\nexit = 7", "environment.exit: expected an array, found 7"),
+    ("[[environment]]\nexit = 7", "environment[0].exit: expected an array, found 7"),
+    ("[[environment]]\njson = ['x']", "environment[0]: expected stderr or exit, found neither"),
     ("[degenerate]\nsilent_s = 0", "degenerate.silent_s: expected seconds from 0.05 to 86400, found 0"),
     ("[[probe]]\nkind = 'vocabulery'", "probe[0].kind: expected one of vocabulary"),
     ("[hints]", "hints: unknown key; did you mean hint?"),
@@ -76,7 +77,7 @@ def test_a_wrong_key_is_named_with_what_was_meant(text: str, problem: str) -> No
 
 def test_all_mistakes_are_told_not_the_first() -> None:
     with pytest.raises(SignsError) as caught:
-        load("[hint]\nstderr = 1\nretry = 2\n[environment]\nexit = 'x'")
+        load("[hint]\nstderr = 1\nretry = 2\n[[environment]]\nexit = 'x'")
     assert len(caught.value.problems) == 3
 
 

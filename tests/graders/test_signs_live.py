@@ -53,10 +53,34 @@ def labd(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     "serial set console -t pico --baud abc --json", "daemons stop",
     "serial set consol -t pico --baud 9600", "serial rm bmc -t pico", "serial log pico --tail x",
     "serial add aux -t pico --device x", "power set -t pico", "video show pico", "host show nope", "skill nope",
+    "target show 'Read-only file system'", "target show 'x: No space left on device' --json",
     "serial watch pico", "target list --lab /nowhere/lab.toml", "helper nope", "record stop pico",
 ])  # fmt: skip
 def test_no_refusal_of_labd_leaves_the_agent_to_guess(labd: Ask, line: str) -> None:
     assert labd(line)[0] == "B", labd(line)
+
+
+@pytest.mark.parametrize(("line", "code", "stderr", "cls"), [
+    ("serial expect dut 'Read-only file system'", 5, "labd: waiting for 'Read-only file system', 1 s more\nlabd: "
+     "dut.console: 'Read-only file system' did not come within 3 s; try: labd serial log dut", "B"),
+    ("serial expect dut 'No space left on device'", 5, "labd: waiting for 'No space left on device', 1 s more\n"
+     "labd: dut.console: it did not come within 3 s", "A"),
+    ("serial send dut x --expect 'ssh: Connection refused'", 5, "labd: dut.console: 'ssh: Connection refused' did not "
+     "come within 3 s", "A"),
+    ("serial expect dut login:", 8, "labd: dut.console: the board died; last line 'EXT4-fs: Read-only file system'", "A"),
+    ("power on dut", 1, "labd: dut: the hook on_cmd ended with 1: \"ssh: x can't be reached\"", "A"),
+    ("power on dut", 1, '{"error": {"code": "error", "message": "dut: on_cmd said \'cp: Read-only file system\'"}}', "A"),
+    ("power on dut", 1, "labd: dut: on_cmd ended with 1: ssh: Connection refused", "A"),
+    ("serial show dut", 7, "labd: dut.console: socket://10.0.0.9:4 can't be reached (Connection refused); try: x", "E"),
+    ("target list", 7, "labd: host 'h', u@h: nothing listens for ssh there (ssh: Connection refused); nothing was done"
+     " there", "E"),
+    ("target add x", 1, "labd: cannot write /l/lab.toml: No space left on device; the file is as it was", "E"),
+    ("target add x", 1, '{"error": {"message": "no space left in /l to write /l/lab.toml; the file is as it was"}}', "E"),
+    ("video shot dut", 1, "labd: Read-only file system /s/x.png", "E"),
+])  # fmt: skip
+def test_only_labds_own_sentence_makes_it_the_environment(line: str, code: int, stderr: str, cls: str) -> None:
+    signs = load((ROOT / "scenarios" / "labd" / "signs.toml").read_text(encoding="utf-8"))
+    assert classify(Facts(tuple(shlex.split(line)), code, "", stderr), signs).cls == cls
 
 
 @pytest.mark.parametrize("line", ["video list", "video list --json", "record list pico", "record list pico --json",

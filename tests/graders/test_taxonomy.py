@@ -53,10 +53,14 @@ stdout = ['^Automatic merge failed; ']
 json = ["error.hint", "error.near", "hint"]
 retry = [5]
 
-[environment]
-stderr = ['^tool: cannot reach ']
-json = ["error.message"]
+[[environment]]
 exit = [7]
+[[environment]]
+stderr = ['^tool: (?:.*: )?cannot reach ', "^tool: .* can't be reached"]
+json = ["error.message"]
+[[environment]]
+exit = [3]
+stderr = ['^tool: .*: disk full$']
 
 [degenerate]
 silent_s = 10
@@ -229,6 +233,25 @@ def test_what_the_tool_itself_says_of_the_network_is_nobodys_fault(code: int | N
 ])  # fmt: skip
 def test_what_a_board_or_data_say_of_the_network_is_data(code: int, stdout: str, stderr: str, expected: Any) -> None:
     assert what(call("other", code, stdout, stderr)) == expected
+
+
+@pytest.mark.parametrize(("line", "code", "stderr"), [
+    (["wait", "x: cannot reach y"], 5, "tool: waiting for 'x: cannot reach y', 1 s more"),
+    (["wait", "x: cannot reach y"], 5, "tool: x: cannot reach y did not come"),
+    (["wait", "--text=x: cannot reach y"], 5, "tool: x: cannot reach y did not come"),
+    (["wait"], 8, "tool: the board died; its last line was \"eth0: cannot reach 10.0.0.1\""),
+    (["wait"], 8, "tool: the board died: 'it's eth0: cannot reach 10.0.0.1"),  # cut within the quotes
+    (["wait"], 1, '{"error": {"message": "tool: hook said \'x: cannot reach y\'"}}'),
+    (["wait"], 1, "tool: hook said x: disk full"),  # no sentence of that code
+])  # fmt: skip
+def test_what_was_given_or_is_quoted_says_nothing_of_the_environment(line: list[str], code: int, stderr: str) -> None:
+    assert what(classify(Facts(tuple(line), code, "", stderr), SIGNS)) == REFUSED
+
+
+def test_quotes_and_apostrophes_around_the_tools_own_sentence_hide_nothing_of_it() -> None:
+    for stderr in ("tool: host 'it' can't be reached ('no route')", "tool: boards' hub can't be reached"):
+        assert what(call("run", 1, "", stderr)) == OUTSIDE
+    assert what(call("run", 3, "", "tool: /x: disk full")) == OUTSIDE
 
 
 # -- degenerate ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ def test_a_wrong_file_of_signs_is_named_where_the_program_is_not_even_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     chosen = scenario.load_all("git")[:1]
-    (tmp_path / "signs.toml").write_text("[hints]\n[environment]\nexit = 7\n")
+    (tmp_path / "signs.toml").write_text("[hints]\n[[environment]]\nexit = 7\n")
     moved = subject.load("git")
     monkeypatch.setattr(soundness.subjects, "load", lambda name: _at(moved, tmp_path))
     monkeypatch.setenv("PATH", "")
@@ -19,7 +19,7 @@ def test_a_wrong_file_of_signs_is_named_where_the_program_is_not_even_there(
     told = soundness.live(chosen, whole=True)
     assert [line.removeprefix(str(tmp_path / "signs.toml")) for line in told] == [
         ": hints: unknown key; did you mean hint?",
-        ": environment.exit: expected an array, found 7",
+        ": environment[0].exit: expected an array, found 7",
     ]
 
 
