@@ -173,6 +173,8 @@ class _Runner:
         if "counts" in step:
             told["counts"] = {fill(one, self.values, pattern=True): many for one, many in step["counts"].items()}
         planted = [fill(one, self.values) for one in step.get("planted", ())]
+        if "planted_from" in step:
+            planted += Path(fill(step["planted_from"], self.values)).read_text("utf-8").splitlines()
         if "sequence" in step:
             text, last = fill(step["sequence"]["text"], self.values), step["sequence"]["to"]
             planted += [text.replace("{n}", str(number)) for number in range(1, last + 1)]

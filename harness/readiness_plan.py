@@ -46,6 +46,7 @@ STEP: Shape = {
     "parse": Key(one_of("json", "jsonl", "lines", "nul")),
     "pick": Key(_text),
     "planted": Key(_texts),
+    "planted_from": Key(_text),
     "sequence": Key(table({"text": Key(_text, required=True), "to": Key(whole_within(1, 100_000), required=True)})),
     "next": Key(pattern),
     "until": Key(pattern),

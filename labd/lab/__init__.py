@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labd.lab.change import Change
     from labd.lab.editing import Edited
 
-__all__ = ["Lab", "edit", "load"]
+__all__ = ["Lab", "edit", "foresee", "load"]
 
 
 def load(path: str, env: "Mapping[str, str]") -> Lab:
@@ -62,3 +62,10 @@ def edit(path: str, change: "Callable[[dict[str, Any]], Iterable[Change]]", env:
     from labd.lab import editing
 
     return editing.edit(path, change, env)
+
+
+def foresee(path: str, change: "Callable[[dict[str, Any]], Iterable[Change]]", env: "Mapping[str, str]") -> "Edited":
+    """What `edit` would do, with everything checked that it checks. Nothing is written, not even a lock."""
+    from labd.lab import editing
+
+    return editing.foresee(path, change, env)

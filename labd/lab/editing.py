@@ -25,15 +25,20 @@ Changer = Callable[[dict[str, Any]], Iterable[Change]]
 
 
 class Edited:
-    """What an edit did: the digests before (None: there was no file) and after, whether it changed or made the file."""
+    """What an edit did: the digests before (None: there was no file) and after, whether it changed or made the file.
 
-    __slots__ = ("after", "before", "changed", "created")
+    `texts`: what the file held before and after, for whoever wants to show the difference.
+    """
 
-    def __init__(self, before: str | None, after: str, *, changed: bool, created: bool) -> None:
+    __slots__ = ("after", "before", "changed", "created", "texts")
+
+    def __init__(self, before: str | None, after: str, *, changed: bool, created: bool,
+                 texts: tuple[str, str] = ("", "")) -> None:  # fmt: skip
         self.before = before
         self.after = after
         self.changed = changed
         self.created = created
+        self.texts = texts
 
 
 def edit(path: str, change: Changer, env: Mapping[str, str]) -> Edited:
@@ -55,6 +60,11 @@ def edit(path: str, change: Changer, env: Mapping[str, str]) -> Edited:
                hint=f"fuser -v {shlex.quote(path)}")  # fmt: skip
 
 
+def foresee(path: str, change: Changer, env: Mapping[str, str]) -> Edited:
+    """What `edit` would do to the lab at `path`; writes nothing, takes no lock. Raises what it would raise."""
+    return _rewritten(path, os.path.realpath(path), change, env)[0]
+
+
 def create(path: str, env: Mapping[str, str]) -> Edited:
     """Make an empty lab at `path`. Raises LabdError if there is a file already."""
     _make_home(path, env)
@@ -70,18 +80,25 @@ def create(path: str, env: Mapping[str, str]) -> Edited:
 
 
 def _edit(path: str, real: str, change: Changer, env: Mapping[str, str]) -> Edited:
+    done, raw, found = _rewritten(path, real, change, env)
+    if done.changed:
+        storage.replace(path, real, raw, found)
+    return done
+
+
+def _rewritten(path: str, real: str, change: Changer, env: Mapping[str, str]
+               ) -> tuple[Edited, bytes, os.stat_result | None]:  # fmt: skip
+    """What the edit comes to, the bytes that the file has to have then, and the file that it was made from."""
     source = reading.read_source(real, env) if os.path.lexists(real) else reading.Source(HEADING.encode(), None, path)
     created = source.found is None
-    before = None if created else source.digest
     data = reading.parse(source.text, path)
     reading.check(data, source.text, path)
     text, after = rewritten(source.text, data, list(change(data)))
     _check_after(after, path)
     raw = (("\ufeff" if source.bom else "") + text).encode()
-    if raw == source.raw and not created:
-        return Edited(before, source.digest, changed=False, created=False)
-    storage.replace(path, real, raw, source.found)
-    return Edited(before, reading.digest(raw), changed=True, created=created)
+    done = Edited(None if created else source.digest, reading.digest(raw), changed=raw != source.raw or created,
+                  created=created, texts=("" if created else source.text, text))  # fmt: skip
+    return done, raw, source.found
 
 
 def _check_after(after: dict[str, Any], path: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from labd.errors import NotFound, Usage
 from labd.lab import schema
 from labd.operations.labedit import (
+    DRY_RUN,
     UNSET,
     Report,
     check_host,
@@ -72,7 +73,8 @@ def channel_operations(
             (kind, "set"),
             sets,
             effect="config",
-            params=(TARGET_FLAG, *params_of(fields), UNSET),
+            looking=("dry_run",),
+            params=(TARGET_FLAG, *params_of(fields), UNSET, DRY_RUN),
             handler=set_channel,
             text=report_text,
             doc=doc,
@@ -82,7 +84,8 @@ def channel_operations(
             (kind, "rm"),
             takes,
             effect="config",
-            params=(TARGET_FLAG,),
+            looking=("dry_run",),
+            params=(TARGET_FLAG, DRY_RUN),
             handler=remove,
             text=report_text,
             examples=((f"labd {kind} rm -t pico", removed),),
@@ -144,7 +147,7 @@ def _set(call: Call, args: Args, kind: str, check: Check | None) -> dict[str, An
         report.add(found.values)
         return [Add(path, found.values)]
 
-    edit(call, change)
+    edit(call, args, change, report)
     tell_board(call, found.values.get("device"), found.values.get("host"))
     return report.data()
 
@@ -160,7 +163,7 @@ def _remove(call: Call, args: Args, kind: str) -> dict[str, Any]:
         lab_of(call, data).channel(target, kind)
         return [Remove(("targets", target, kind))]
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 

@@ -6,6 +6,7 @@ from labd.errors import LabdError, Usage
 from labd.lab import schema
 from labd.lab.hosts import is_here, own_name
 from labd.operations.labedit import (
+    DRY_RUN,
     UNSET,
     Report,
     check_new_name,
@@ -82,7 +83,7 @@ def add(call: Call, args: Args) -> dict[str, Any]:
         report.add(found.values)
         return [Add(("hosts", name), found.values)]
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 
@@ -97,7 +98,7 @@ def set_host(call: Call, args: Args) -> dict[str, Any]:
         report.begin("unchanged")
         return merged(("hosts", name), lab_of(call, data).host(name), found, report)
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 
@@ -121,7 +122,7 @@ def remove(call: Call, args: Args) -> dict[str, Any]:
         report.begin("removed")
         return [Remove(("hosts", name))]
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 
@@ -174,7 +175,8 @@ OPERATIONS = (
         ("host", "add"),
         "declare a machine that hardware is wired to",
         effect="config",
-        params=(NEW_NAME, *params_of(schema.HOST, required=("ssh",))),
+        looking=("dry_run",),
+        params=(NEW_NAME, *params_of(schema.HOST, required=("ssh",)), DRY_RUN),
         handler=add,
         text=report_text,
         examples=(("labd host add bench1 --ssh me@bench1.local", "a machine reached as ssh reaches it"),),
@@ -183,7 +185,8 @@ OPERATIONS = (
         ("host", "set"),
         "change or clear fields of a machine",
         effect="config",
-        params=(NAME, *params_of(schema.HOST), UNSET),
+        looking=("dry_run",),
+        params=(NAME, *params_of(schema.HOST), UNSET, DRY_RUN),
         handler=set_host,
         text=report_text,
         examples=(
@@ -195,7 +198,8 @@ OPERATIONS = (
         ("host", "rm"),
         "take a machine out of the lab; refused while something is wired to it",
         effect="config",
-        params=(NAME,),
+        looking=("dry_run",),
+        params=(NAME, DRY_RUN),
         handler=remove,
         text=report_text,
         examples=(("labd host rm bench1", "forget bench1"),),

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
     from labd.call import Call
     from labd.lab.change import Change, Path
+    from labd.lab.editing import Edited
     from labd.lab.schema import Field
     from labd.operations.model import Args
 
 #: How long an edit may take before the person is told that it goes on, in seconds.
 PATIENCE_S = 2.0
+
+#: Of every verb that edits the lab. It makes the call one that only looks (`looking`).
+DRY_RUN = Param("dry_run", "tell what would change, and leave the lab as it is", kind="switch", flags=("--dry-run",))
 
 UNSET = Param("unset", "clear this field", flags=("--unset",), metavar="FIELD", repeat=True, complete="field")
 
@@ -212,12 +216,16 @@ def require_any(found: Wish, fields: Mapping[str, Field], without: tuple[str, ..
         raise Usage(f"nothing to set; there is {flags}, --unset FIELD")
 
 
-def edit(call: Call, change: Callable[[dict[str, Any]], Iterable[Change]]) -> None:
-    """Make the edit on this call's lab, put its digests into the record, tell of a new file."""
+def edit(call: Call, args: Args, change: Callable[[dict[str, Any]], Iterable[Change]], report: Report) -> None:
+    """Make the edit on this call's lab, put its digests into the record, tell of a new file. With --dry-run only tell
+    `report` what the file would be."""
     import threading
 
     from labd import lab
 
+    if args.dry_run:
+        report.would(call, lab.foresee(call.lab_path, change, call.env))
+        return
     told = f"still editing {call.lab_path}: it is large, or somebody else is editing it"
     patience = threading.Timer(PATIENCE_S, call.note, (told,))
     patience.daemon = True
@@ -290,6 +298,7 @@ class Report:
     def __init__(self, subject: str, **facts: Any) -> None:
         self.subject = subject
         self.facts = facts
+        self.diff: list[str] | None = None
         self.begin("unchanged")
 
     def begin(self, did: str) -> None:
@@ -310,17 +319,34 @@ class Report:
         for key, value in values.items():
             self.fields[key] = {"before": None, "after": value}
 
+    def would(self, call: Call, foreseen: Edited) -> None:
+        """Nothing was written: keep the lines of the file that would differ, secrets out."""
+        import difflib
+
+        from labd.lab.redact import redact
+
+        before, after = (text.splitlines() for text in foreseen.texts)
+        lines = difflib.unified_diff(before, after, call.lab_path, call.lab_path, n=1, lineterm="")
+        self.diff = [redact(line) for line in lines]
+
     def data(self) -> dict[str, Any]:
-        """For --json, secrets out."""
+        """For --json, secrets out. `diff` is there where nothing was written."""
         from labd.lab.redact import redacted
 
         fields = redacted(self.fields)
-        return {**self.facts, "subject": self.subject, "did": self.did, "fields": fields, "also": self.also,
+        told = {**self.facts, "subject": self.subject, "did": self.did, "fields": fields, "also": self.also,
                 "already_clear": self.already_clear}  # fmt: skip
+        return told if self.diff is None else {**told, "dry_run": True, "diff": self.diff}
 
 
 def report_text(data: Any, call: Call) -> str:
-    """`pico.serial.bmc: added (device /dev/ttyUSB1, baud 9600)`, from a report's data."""
+    """`pico.serial.bmc: added (device /dev/ttyUSB1, baud 9600)`, from a report's data; of a dry run with the lines that
+    would differ."""
+    told = _done_text(data)
+    return told if "dry_run" not in data else "\n".join([f"dry run, nothing is written: {told}", *data["diff"]])
+
+
+def _done_text(data: Any) -> str:
     subject, did, fields = data["subject"], data["did"], data["fields"]
     told = [f"{key} was not set" for key in data["already_clear"]]
     if did == "added":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labd.lab import schema
 from labd.operations.labedit import (
+    DRY_RUN,
     UNSET,
     Report,
     check_host,
@@ -48,7 +49,7 @@ def add(call: Call, args: Args) -> dict[str, Any]:
         report.also = _same_device(data, target, name, values["device"])
         return [Append(("targets", target, "serial"), values)]
 
-    edit(call, change)
+    edit(call, args, change, report)
     _tell_shared(call, report)
     tell_board(call, values["device"], values.get("host"))
     _tell_name(call, values["device"])
@@ -72,7 +73,7 @@ def set_interface(call: Call, args: Args) -> dict[str, Any]:
             report.also = _same_device(data, target, name, found.values["device"])
         return merged(("targets", target, "serial", index), entry, found, report)
 
-    edit(call, change)
+    edit(call, args, change, report)
     _tell_shared(call, report)
     tell_board(call, found.values.get("device"), found.values.get("host"))
     _tell_name(call, found.values.get("device"))
@@ -97,7 +98,7 @@ def remove(call: Call, args: Args) -> dict[str, Any]:
             )
         return [Remove(("targets", target, "serial", index))]
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 
@@ -188,7 +189,8 @@ SERIAL_CONFIG_OPERATIONS = (
         ("serial", "add"),
         "add a named serial interface to a target",
         effect="config",
-        params=(NEW_NAME, TARGET_FLAG, *params_of(schema.SERIAL, required=("device",), without=("name",))),
+        looking=("dry_run",),
+        params=(NEW_NAME, TARGET_FLAG, *params_of(schema.SERIAL, required=("device",), without=("name",)), DRY_RUN),
         handler=add,
         text=report_text,
         doc="The target has to exist (labd target add). Other interfaces stay as they are. The device may be a tty "
@@ -207,7 +209,8 @@ SERIAL_CONFIG_OPERATIONS = (
         ("serial", "set"),
         "change or clear fields of a serial interface",
         effect="config",
-        params=(NAME, TARGET_FLAG, *params_of(schema.SERIAL, without=("name",)), UNSET),
+        looking=("dry_run",),
+        params=(NAME, TARGET_FLAG, *params_of(schema.SERIAL, without=("name",)), UNSET, DRY_RUN),
         handler=set_interface,
         text=report_text,
         examples=(
@@ -220,7 +223,8 @@ SERIAL_CONFIG_OPERATIONS = (
         ("serial", "rm"),
         "take one serial interface out of the lab",
         effect="config",
-        params=(NAME, TARGET_FLAG),
+        looking=("dry_run",),
+        params=(NAME, TARGET_FLAG, DRY_RUN),
         handler=remove,
         text=report_text,
         examples=(("labd serial rm bmc -t pico", "forget the BMC's console, keep everything else"),),

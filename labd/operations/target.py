@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labd.lab import schema
 from labd.operations.labedit import (
+    DRY_RUN,
     UNSET,
     Report,
     check_host,
@@ -74,7 +75,7 @@ def add(call: Call, args: Args) -> dict[str, Any]:
         report.add(found.values)
         return [Add(("targets", name), found.values)]
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 
@@ -91,7 +92,7 @@ def set_target(call: Call, args: Args) -> dict[str, Any]:
         check_host(call, data, found.values.get("host"))
         return merged(("targets", name), table, found, report)
 
-    edit(call, change)
+    edit(call, args, change, report)
     return report.data()
 
 
@@ -110,8 +111,8 @@ def remove(call: Call, args: Args) -> dict[str, Any]:
         report.also = channel_names(lab_of(call, data).target(name))
         return [Remove(("targets", name))]
 
-    edit(call, change)
-    if claims.read(call.env, call.lab_path, name) is not None:
+    edit(call, args, change, report)
+    if not args.dry_run and claims.read(call.env, call.lab_path, name) is not None:
         claims.release(call.env, call.lab_path, name, force=True)
     return report.data()
 
@@ -138,7 +139,8 @@ OPERATIONS = (
         ("target", "add"),
         "name a new target (a board)",
         effect="config",
-        params=(NEW_NAME, *params_of(schema.TARGET)),
+        looking=("dry_run",),
+        params=(NEW_NAME, *params_of(schema.TARGET), DRY_RUN),
         handler=add,
         text=report_text,
         doc="A target comes first; its channels are added after it, each with its own verb: labd serial add, labd "
@@ -153,7 +155,8 @@ OPERATIONS = (
         ("target", "set"),
         "change or clear fields of a target",
         effect="config",
-        params=(NAME, *params_of(schema.TARGET), UNSET),
+        looking=("dry_run",),
+        params=(NAME, *params_of(schema.TARGET), UNSET, DRY_RUN),
         handler=set_target,
         text=report_text,
         examples=(
@@ -165,7 +168,8 @@ OPERATIONS = (
         ("target", "rm"),
         "take a target out of the lab with all its channels",
         effect="config",
-        params=(NAME,),
+        looking=("dry_run",),
+        params=(NAME, DRY_RUN),
         handler=remove,
         text=report_text,
         doc="To take away one channel only: labd serial rm NAME -t TARGET, labd power rm -t TARGET and so on.",
