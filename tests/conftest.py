@@ -19,6 +19,11 @@ import pytest
 
 LABD = str(Path(sys.executable).parent / "labd")
 
+# Whoever started us in the background of a shell may have left SIGINT ignored, and every program that a test starts
+# would inherit that: no Ctrl-C would ever reach one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def until(what: str, check: Callable[[], Any], seconds: float = 20.0) -> Any:
     """The first true answer of `check`; fails, saying `what` was missing, after `seconds`."""

@@ -52,6 +52,6 @@ def test_any_text_is_read_without_a_traceback(text):
 
 @pytest.mark.parametrize("part", ["labd serial ", "`", "no, ", "|", "$( ", "```\n", "`labd x` is not, no "])
 def test_a_hostile_answer_takes_no_longer_than_its_length(part):
-    began = time.monotonic()
+    began = time.process_time()  # of this process: the machine may be busy
     statements(part * (200_000 // len(part)), "labd", NOUNS)
-    assert time.monotonic() - began < 8
+    assert time.process_time() - began < 8

@@ -25,9 +25,14 @@ class Told:
         self.code, self.out, self.err = ended.returncode, ended.stdout, ended.stderr
 
 
+#: The exam's own hashes, so that a run can be gone on with although somebody has edited the exam meanwhile.
+HASHES = {"labd": "0", "loopback": "0"}
+LAUNCH = f"import sys; from harness import cli, data; data.hashes = lambda: {HASHES}; sys.exit(cli.main())"
+
+
 def start(*words: str, cwd: Path) -> "subprocess.Popen[str]":
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, "-m", "harness.cli", *words], cwd=cwd, env=env, text=True,
+    return subprocess.Popen([sys.executable, "-c", LAUNCH, *words], cwd=cwd, env=env, text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
 
 
@@ -41,6 +46,7 @@ def call(*words: str, cwd: Path) -> Told:
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Told]:
     """A call in this process, where nothing depends on the process: starting one for each mistake takes long."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(data, "hashes", lambda: HASHES)
 
     def run(*words: str) -> Told:
         try:
