@@ -61,6 +61,12 @@ class Bundle:
         return [entry for entry in map(_object, data.split(b"\n")) if entry]
 
     @cached_property
+    def received(self) -> list[dict[str, Any]] | None:
+        """What servers beside the sandbox's work received, as the harness heard of it; None where there were none."""
+        data = self._bytes("received.jsonl")
+        return None if data is None else [entry for entry in map(_object, data.split(b"\n")) if entry]
+
+    @cached_property
     def calls(self) -> list[dict[str, Any]]:
         """What a scripted agent ran; empty for other agents."""
         data = self._bytes("calls.jsonl") or b""

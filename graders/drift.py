@@ -90,6 +90,10 @@ def _table(run: Run, program: str) -> tuple[dict[str, Any], dict[str, str], str]
     return table, aliases | {path: path for path in table}, ""
 
 
+#: The controls whose lines are run.
+_ACTED = ("wrong_resource", "partial", "hand_edit", "tampered_artifact")
+
+
 def lines(scenario: Any, program: str = "labd") -> Iterator[Use]:
     """The command lines of the program in a scenario (reference, preparation, controls), filled with samples."""
     controls = scenario.controls
@@ -97,7 +101,7 @@ def lines(scenario: Any, program: str = "labd") -> Iterator[Use]:
     if scenario.loopback:
         groups.append(("loopback.prepared", scenario.loopback.prepared))
     if controls:
-        groups += [(f"controls.{n}", getattr(controls, n)) for n in ("wrong_resource", "partial", "hand_edit")]
+        groups += [(f"controls.{n}", getattr(controls, n)) for n in _ACTED]
     for where, steps in groups:
         for number, step in enumerate(steps):
             if step.prose or step.shell:

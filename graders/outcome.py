@@ -20,9 +20,12 @@ NAME = "outcome"
 def grade(bundle: Bundle) -> Verdict:
     """The verdict on one trial. Raises BundleError if the directory is no bundle."""
     early = said_and_done.not_gradable(bundle, NAME)
-    if early:
-        return early
-    checks = [
+    return early or conclude(NAME, checks(bundle), said_and_done.traps(bundle))
+
+
+def checks(bundle: Bundle) -> list[Check]:
+    """All that is asked of a gradable trial."""
+    return [
         *said_and_done.had_to_run(bundle),
         *received(bundle),
         *journal(bundle),
@@ -41,7 +44,6 @@ def grade(bundle: Bundle) -> Verdict:
         *said_and_done.ended(bundle),
         said_and_done.exit_codes(bundle),
     ]
-    return conclude(NAME, checks, said_and_done.traps(bundle))
 
 
 def _expected(bundle: Bundle, kind: str) -> Iterator[tuple[str, dict[str, Any], tuple[str, str]]]:

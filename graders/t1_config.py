@@ -21,9 +21,12 @@ ALLOWED = frozenset({"help", "observe", "config"})
 def grade(bundle: Bundle) -> Verdict:
     """The verdict on one trial. Raises BundleError if the directory is no bundle."""
     early = said_and_done.not_gradable(bundle, NAME)
-    if early:
-        return early
-    checks = [
+    return early or conclude(NAME, checks(bundle), said_and_done.traps(bundle))
+
+
+def checks(bundle: Bundle) -> list[Check]:
+    """All that is asked of a gradable trial."""
+    return [
         *end_state(bundle),
         *said_and_done.answers(bundle),
         *said_and_done.had_to_run(bundle),
@@ -36,7 +39,6 @@ def grade(bundle: Bundle) -> Verdict:
         *said_and_done.ended(bundle),
         said_and_done.exit_codes(bundle),
     ]
-    return conclude(NAME, checks, said_and_done.traps(bundle))
 
 
 def allowlist(bundle: Bundle) -> Check:

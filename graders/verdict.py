@@ -56,12 +56,21 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """What one stage of a journey came to: `pass` or `fail`, `not_reached`, or `unknown` where evidence is missing."""
+
+    name: str
+    verdict: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What one grader found in one bundle. `reason` is one line a person can act on.
 
     `traps` has one entry a trap of the scenario (ok: not walked into; None: a judge has to say). They are counted
     by reports and do not enter the verdict, which is about the end that was reached. `scores`: a judge's, a dimension
-    (graders/rubric.py), where there was one.
+    (graders/rubric.py), where there was one. `stages`: a journey's, in order.
     """
 
     grader: str
@@ -70,6 +79,7 @@ class Verdict:
     checks: tuple[Check, ...] = ()
     traps: tuple[Check, ...] = ()
     scores: Mapping[str, int] = field(default_factory=dict)
+    stages: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
         if self.verdict not in MEANING:
@@ -83,8 +93,9 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """Plain data with its schema's name."""
         told = {"schema": SCHEMA, **asdict(self)}
-        if not self.scores:
-            del told["scores"]
+        for name in ("scores", "stages"):
+            if not told[name]:
+                del told[name]
         return told
 
     def dumps(self) -> str:
@@ -97,7 +108,8 @@ def from_dict(data: dict[str, Any]) -> Verdict:
     if data.get("schema") != SCHEMA:
         raise ValueError(f"not a {SCHEMA} record: {data.get('schema')!r}")
     checks, traps = (tuple(Check(**check) for check in data[key]) for key in ("checks", "traps"))
-    return Verdict(data["grader"], data["verdict"], data["reason"], checks, traps, dict(data.get("scores", {})))
+    stages = tuple(Stage(**stage) for stage in data.get("stages", ()))
+    return Verdict(data["grader"], data["verdict"], data["reason"], checks, traps, dict(data.get("scores", {})), stages)
 
 
 def conclude(grader: str, checks: Iterable[Check], traps: Iterable[Check] = ()) -> Verdict:

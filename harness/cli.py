@@ -17,6 +17,7 @@ from harness import (
     compare_command,
     experiment_command,
     gate_command,
+    journey_command,
     ledger_command,
     model_command,
     program_options,
@@ -75,6 +76,7 @@ EXAMPLES = {
     "sufficiency": sufficiency_command.EXAMPLES,
     "compare": compare_command.EXAMPLES,
     "gate": gate_command.EXAMPLES,
+    "journey": journey_command.EXAMPLES,
     "readiness": readiness_command.EXAMPLES,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
@@ -128,6 +130,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("sufficiency", sufficiency_command.HELP),
         ("compare", compare_command.HELP),
         ("gate", gate_command.HELP),
+        ("journey", journey_command.HELP),
         ("model", model_command.HELP),
         ("experiment", experiment_command.HELP),
         ("ledger", ledger_command.HELP),
@@ -142,6 +145,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
     model_command.options(made["model"])
     ledger_command.options(made["ledger"])
     experiment_command.options(made["experiment"], _count, _seed)
+    journey_command.options(made["journey"], _count, _seed)
     return top, made
 
 
@@ -252,6 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
         owners = {"judge": judge_commands, "calibrate": judge_commands, "model": model_command,
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
                   "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
+                  "journey": journey_command,
                   "sufficiency": sufficiency_command, "readiness": readiness_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)

@@ -18,6 +18,7 @@ from harness import (
     files,
     gate,
     grading,
+    journeys,
     plan,
     pool,
     program_options,
@@ -147,7 +148,7 @@ def _held(values: Values, words: Sequence[str], out: Path, place: pool.Pool) -> 
             raise Usage("--resume runs what its run was begun with", hint="leave out all that chooses trials")
         directory = run.find(out, values.resume)
         manifest = run.load(directory)
-        known = scenario.load_all(run.subject_of(manifest))
+        known = journeys.of_run(manifest)
         meant = [one for one in known if one.id in manifest["scenarios"]]
         must_be_sound(meant, str(manifest.get("checked")))
         cast = [agents.find(told.get("word", name)) for name, told in manifest["agents"].items()]
@@ -248,7 +249,7 @@ def carry_out(held: run.Run, values: Values, place: pool.Pool | None = None) -> 
 
     before = {number: signal.signal(number, ask_to_stop) for number in _stop_signals()}
     try:
-        known = scenario.load_all(run.subject_of(held.manifest))
+        known = journeys.of_run(held.manifest)
         run.carry_out(held, known, jobs=values.jobs or place.jobs, on_result=on_result, on_quiet=on_quiet, stop=stop,
                       pool=place)  # fmt: skip
     finally:

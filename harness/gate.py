@@ -168,8 +168,13 @@ def key() -> str:
 def stamp_path() -> Path:
     """Where the stamp of this build is, or would be: `$LABD_EVAL_CACHE/gate/DIGEST.json` (the variable's default is
     ~/.cache/labd-eval, or $XDG_CACHE_HOME/labd-eval)."""
+    return cache_dir() / "gate" / f"{key()[:32]}.json"
+
+
+def cache_dir() -> Path:
+    """Where stamps are kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(os.environ.get("LABD_EVAL_CACHE") or f"{cache}/labd-eval") / "gate" / f"{key()[:32]}.json"
+    return Path(os.environ.get("LABD_EVAL_CACHE") or f"{cache}/labd-eval")
 
 
 def stamp(passed: Passage) -> Path:

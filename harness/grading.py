@@ -7,6 +7,7 @@ the old one, never over it.
 import json
 import os
 import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,8 @@ def judge(directory: Path) -> Verdict:
     if policy.cause == "completed" or (policy.verdict is None and found.verdict == "pass"):
         return found
     if policy.verdict is None:
-        return Verdict(found.grader, found.verdict, f"{why}; {found.reason}", found.checks, found.traps)
-    return Verdict(found.grader, policy.verdict, why, found.checks, found.traps)
+        return replace(found, reason=f"{why}; {found.reason}")
+    return replace(found, verdict=policy.verdict, reason=why)
 
 
 def damage(directory: Path) -> str:

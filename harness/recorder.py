@@ -27,6 +27,10 @@ import sys
 import time
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Mark = Callable[[], "str | None"]
 
 if __package__ or TYPE_CHECKING:
     from harness.streams import CHUNK, STAMP_BYTES, can_go_on, close_all_but, copy, is_open, pipe, same_file, write_all
@@ -48,8 +52,10 @@ _SI_KERNEL = 0x80
 # -- putting it in place ----------------------------------------------------------------------------------------
 
 
-def install(bin_dir: str, name: str, real: str, log: str) -> str:
+def install(bin_dir: str, name: str, real: str, log: str, state: "list[str] | None" = None) -> str:
     """Make `bin_dir/name` a recorder of the program `real` that logs to `log`; returns its path.
+
+    `state`: directories whose digest (statemark.py) goes with each record, from before and from after.
 
     Raises FileNotFoundError or PermissionError if `real` is no program, ValueError if `name` has a slash.
     """
@@ -60,9 +66,10 @@ def install(bin_dir: str, name: str, real: str, log: str) -> str:
     if not os.access(real, os.X_OK) or os.path.isdir(real):
         raise PermissionError(real)
     here = os.path.dirname(os.path.abspath(__file__))
+    looks, marked = ("from statemark import digest\n", f", lambda: digest({state!r})") if state else ("", "")
     body = (
-        f"import sys\nsys.path.insert(0, {here!r})\nfrom recorder import main\ndel sys.path[0]\n"
-        f"main({os.path.abspath(real)!r}, {os.path.abspath(log)!r})\n"
+        f"import sys\nsys.path.insert(0, {here!r})\nfrom recorder import main\n{looks}del sys.path[0]\n"
+        f"main({os.path.abspath(real)!r}, {os.path.abspath(log)!r}{marked})\n"
     )
     python = getattr(sys, "_base_executable", None) or sys.executable
     path = os.path.join(bin_dir, name)
@@ -141,15 +148,18 @@ def _environment() -> dict[bytes, bytes]:
 # -- running ----------------------------------------------------------------------------------------------------
 
 
-def main(real: str, log: str) -> None:
-    """Run `real` with this process's own arguments, record it in `log`, end as it ended. Never returns."""
+def main(real: str, log: str, mark: "Mark" = lambda: None) -> None:
+    """Run `real` with this process's own arguments, record it in `log`, end as it ended. Never returns.
+
+    `mark` gives the digest of the state that the program works on; it is asked before and after.
+    """
     try:
-        _main(real, log, [os.fsencode(word) for word in sys.argv])
+        _main(real, log, [os.fsencode(word) for word in sys.argv], mark)
     finally:  # reached only by a mistake of ours; it must not print either
         os._exit(FAILED_TO_RECORD)
 
 
-def _main(real: str, log: str, words: list[bytes]) -> None:
+def _main(real: str, log: str, words: list[bytes], mark: "Mark") -> None:
     identity = f"{os.getpid():x}-{time.monotonic_ns():x}"
     name = os.path.basename(words[0])
     started = time.monotonic_ns()
@@ -163,6 +173,7 @@ def _main(real: str, log: str, words: list[bytes]) -> None:
         _append(log, record)
     except OSError:
         os._exit(FAILED_TO_RECORD)
+    before = mark()
     child = _Child(real, words[1:])
     child.wait()
     heads = child.heads()
@@ -170,7 +181,7 @@ def _main(real: str, log: str, words: list[bytes]) -> None:
         "rec": "end", "id": identity, "t": time.time(), "code": child.code, "signal": child.signal_name(),
         "duration_ms": round((time.monotonic_ns() - started) / 1e6, 3),
         "first_byte_ms": None if child.first is None else round((child.first - started) / 1e6, 3),
-        "stdout_head": heads[0], "stderr_head": heads[1], "lab_before": None, "lab_after": None,
+        "stdout_head": heads[0], "stderr_head": heads[1], "lab_before": before, "lab_after": mark(),
     }  # fmt: skip
     if child.error:
         end["error"] = child.error

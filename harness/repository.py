@@ -30,12 +30,13 @@ _FORMAT = "%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn <%ce>%x00%s%x00%b%x00%x01"
 class _Git:
     """The real git, asked about one repository."""
 
-    def __init__(self, work: Path, program: str) -> None:
+    def __init__(self, work: Path, program: str, *, bare: bool = False) -> None:
         home = "/nonexistent"
         self._env = {"PATH": "/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8", "GIT_CONFIG_NOSYSTEM": "1",
                      "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0", "GIT_PAGER": "cat"}  # fmt: skip
-        self._words = [program, f"--git-dir={work / '.git'}", f"--work-tree={work}", "-c", "core.fsmonitor=false",
-                       "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"]  # fmt: skip
+        where = [f"--git-dir={work}"] if bare else [f"--git-dir={work / '.git'}", f"--work-tree={work}"]
+        self._words = [program, *where, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+                       "-c", "safe.directory=*"]  # fmt: skip
         self._work = work
         self._texts: dict[str, str] = {}
 
@@ -81,7 +82,27 @@ def facts(work: Path, program: str) -> dict[str, Any]:
         "reflogs": {name: _reflog(work / ".git" / "logs" / name) for name in ("HEAD", *sorted(refs))},
         "config": _text_of(work / ".git" / "config"),
         "underway": [name for name in UNDERWAY if (work / ".git" / name).exists()],
+        "locks": sorted(str(path.relative_to(work / ".git")) for path in (work / ".git").rglob("*.lock")),
         "sound": fsck[0] == 0,
+    }  # fmt: skip
+
+
+def bare(path: Path, program: str) -> dict[str, Any]:
+    """All about the bare repository at `path`: its branches with their commits and files, tags, HEAD, settings."""
+    git = _Git(path, program, bare=True)
+    if git.ask("rev-parse", "--git-dir")[0] != 0:
+        return {"problem": "there is no repository"}
+    commits = {one["sha"]: one for one in _commits(git, "--all")}
+    refs = dict(line.split(" ") for line in git.lines("for-each-ref", "--format=%(refname) %(objectname)"))
+    return {
+        "head": git.ask("symbolic-ref", "-q", "HEAD")[1].strip().removeprefix("refs/heads/"),
+        "branches": {name.removeprefix("refs/heads/"): _branch(git, at, commits)
+                     for name, at in sorted(refs.items()) if name.startswith("refs/heads/")},
+        "tags": {name.removeprefix("refs/tags/"): at for name, at in sorted(refs.items())
+                 if name.startswith("refs/tags/")},
+        "others": {name: at for name, at in sorted(refs.items()) if not name.startswith(("refs/heads/", "refs/tags/"))},
+        "config": _text_of(path / "config"),
+        "sound": git.ask("fsck", "--no-dangling", "--no-progress")[0] == 0,
     }  # fmt: skip
 
 

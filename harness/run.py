@@ -106,12 +106,13 @@ def _end_last_line(path: Path) -> None:
 def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent], *,
            conditions: Sequence[str] = ("cold",), trials: int = 1, seed: int | None = None,
            replacements: int | None = None, words: Sequence[str] = (), checked: str = "",
-           options: Options | None = None, name: str | None = None) -> Run:  # fmt: skip
+           options: Options | None = None, name: str | None = None,
+           journeys: Mapping[str, Any] | None = None) -> Run:  # fmt: skip
     """A new run in a new directory under `out` (of that `name`): `trials` trials of each scenario by each agent.
 
     `seed` draws their order; None keeps it. At most `replacements` trials a cell (as many as `trials`, if not given)
     take the place of lost ones. `options` are for agents that are programs. A scenario that knows none of the
-    `conditions` is left out.
+    `conditions` is left out. `journeys`: what of the scenarios is of which job (harness/journeys.py), kept as it is.
     """
     fitting = [scenario for scenario in scenarios if set(conditions) & set(scenario.conditions)]
     if not fitting or not cast:
@@ -140,12 +141,13 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
         "orders": [asdict(order) for order in orders],
         "versions": data.versions(),
         "hashes": data.hashes(),
+        **({"journeys": dict(journeys)} if journeys else {}),
     }  # fmt: skip
     files.write_json(directory / "run.json", manifest)
     return Run(directory, manifest)
 
 
-_GROUPS = {agents.CONTROLS: "controls", agents.ARMS: "versus"}
+_GROUPS = {agents.CONTROLS: "controls", agents.ARMS: "versus", agents.JOURNEY: "journey-controls"}
 
 
 def _new_directory(out: Path, cast: Sequence[agents.Agent]) -> Path:

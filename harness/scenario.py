@@ -14,6 +14,7 @@ from typing import Any
 
 from harness import inline_board
 from harness import subject as subjects
+from harness.journey_parts import Journey
 from harness.outside import Outside
 from harness.scenario_fill import HOLE, data_dir, fill
 from harness.scenario_schema import ScenarioError, check
@@ -79,7 +80,8 @@ class Controls:
     """Scripted agents that must not pass. `noop` does nothing and says nothing, so it needs no data.
 
     `printed_success`: the answer given without running anything. The others are lines to run, and the answer is the
-    stdout of the last one, as with the reference; in the lane `stated` they are said. `invented` is for it alone.
+    stdout of the last one, as with the reference; in the lane `stated` they are said. `invented` is for it alone,
+    `tampered_artifact` for journeys.
     """
 
     printed_success: str = ""
@@ -87,6 +89,7 @@ class Controls:
     partial: tuple[Step, ...] = ()
     hand_edit: tuple[Step, ...] = ()
     invented: tuple[Step, ...] = ()
+    tampered_artifact: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,7 @@ class Scenario:
     controls: Controls | None = None
     task: Task | None = None
     subject: str = subjects.DEFAULT
+    journey: Journey | None = None
 
     @property
     def outside(self) -> Outside | None:
@@ -180,12 +184,15 @@ class Scenario:
 
     def seed_text(self, values: Mapping[str, str]) -> str | None:
         """The seed lab's text, placeholders filled and line ends as in the fixture; None: start without a lab."""
-        return None if self.seed is None else fill(_read(fixtures_dir() / self.seed), values)
+        fault = self.journey.fault if self.journey else None
+        names = [name for name in (self.seed, fault.seed if fault else None) if name is not None]
+        return fill("".join(_read(fixtures_dir() / name) for name in names), values) if names else None
 
     def control(self, name: str) -> tuple[Step, ...]:
         """The lines that a control runs or says; none for `noop` and `printed-success`. Raises KeyError for another."""
         controls = self.controls or Controls()
         return {"noop": (), "printed-success": (), "wrong-resource": controls.wrong_resource,
+                "tampered-artifact": controls.tampered_artifact,
                 "partial": controls.partial or self.partial(), "hand-edit": controls.hand_edit,
                 "invented": controls.invented}[name]  # fmt: skip
 
@@ -231,7 +238,9 @@ def _filled(value: Any, values: Mapping[str, str], *, pattern: bool) -> Any:
 
 
 #: The names that a trial itself fills in.
-KNOWN = frozenset({"nonce", "lab", "home", "device", "device2", "holder", *(f"nonce{n}" for n in range(2, 10))})
+KNOWN = frozenset(
+    {"nonce", "lab", "home", "remotes", "device", "device2", "holder", *(f"nonce{n}" for n in range(2, 10))}
+)
 
 
 def scenarios_dir(subject: str = subjects.DEFAULT) -> Path:
@@ -257,11 +266,18 @@ def load(path: str | Path) -> Scenario:
         data = tomllib.loads(_read(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError([f"{path}: {error}"], []) from error
-    check(data, str(path))
-    scenario = _build(data, path)
+    named = path.parent.name if (path.parent / subjects.FILE).is_file() else subjects.DEFAULT
+    return made(data, path, subject=named)
+
+
+def made(data: dict[str, Any], path: Path, *, subject: str, journey: Journey | None = None) -> Scenario:
+    """The scenario that plain data tells; `path` is its file. Raises ScenarioError, naming each key that is wrong."""
+    file = f"{path} ({journey.variant})" if journey else str(path)
+    check(data, file)
+    scenario = _build(data, path, subject, journey)
     from harness.scenario_meaning import problems_of
 
-    problems = [f"{path}: {problem}" for problem in problems_of(scenario)]
+    problems = [f"{file}: {problem}" for problem in problems_of(scenario)]
     if problems:
         raise ScenarioError(problems, [])
     return scenario
@@ -295,7 +311,7 @@ def _place(one: Scenario) -> tuple[bool, str, int, str]:
     return not one.core, one.id.rstrip("0123456789"), int(re.sub(r"\D", "", one.id) or 0), one.id
 
 
-def _build(data: dict[str, Any], path: Path) -> Scenario:
+def _build(data: dict[str, Any], path: Path, subject: str, journey: Journey | None) -> Scenario:
     names = ("id", "title", "tier", "goal", "grader", "core", "seed", "timeout_s")
     plain: dict[str, Any] = {name: data[name] for name in names if name in data}
     lists = ("conditions", "capabilities", "boards", "quoted")
@@ -311,7 +327,8 @@ def _build(data: dict[str, Any], path: Path) -> Scenario:
         loopback=_loopback(loopback, data["title"], virtual="virtual" in data) if loopback else None,
         controls=_controls(controls) if controls is not None else None,
         task=Task(**data["task"]) if "task" in data else None,
-        subject=path.parent.name if (path.parent / subjects.FILE).is_file() else subjects.DEFAULT,
+        subject=subject,
+        journey=journey,
     )
 
 
@@ -337,10 +354,13 @@ def _steps(entries: Iterable[str | dict[str, Any]]) -> tuple[Step, ...]:
     return tuple(made)
 
 
+_CONTROLS = ("wrong_resource", "partial", "hand_edit", "invented", "tampered_artifact")
+
+
 def _controls(data: dict[str, Any]) -> Controls:
     return Controls(
         printed_success=data.get("printed_success", ""),
-        **{name: _steps(data.get(name, ())) for name in ("wrong_resource", "partial", "hand_edit", "invented")},
+        **{name: _steps(data.get(name, ())) for name in _CONTROLS},
     )
 
 

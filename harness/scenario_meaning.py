@@ -22,11 +22,14 @@ _SAMPLES = {"nonce": "0a1b2c3d4e", "lab": "/lab.toml", "home": "/home", "device"
 def problems_of(scenario: Scenario) -> list[str]:
     """All that is wrong with a scenario whose shape is right, each line with its key."""
     found: list[str] = []
-    if scenario.id.lower() != scenario.path.stem.lower():
+    if scenario.journey is None and scenario.id.lower() != scenario.path.stem.lower():
         found.append(f"id: {scenario.id!r} does not fit the file's name {scenario.path.name!r}")
     missing = list(_files(scenario))
     found += missing
-    kind = scenario.grader["type"]
+    kind = scenario.grader.get("state", "") if scenario.journey else scenario.grader["type"]
+    if scenario.journey and not kind:
+        found.append("verifier.state: missing; it says what reads the end state: repo_state, outcome or t1_config")
+        return found
     if scenario.loopback and kind != "outcome":
         found.append(f"grader.type: a scenario with [{scenario.lane}] is graded by outcome, not {kind}")
     if not scenario.loopback and kind == "outcome":
@@ -78,6 +81,8 @@ def _files(scenario: Scenario) -> Iterator[str]:
     """Files that are not there, or are not where fixtures are."""
     root = fixtures_dir().resolve()
     named = [("seed", scenario.seed)] if scenario.seed is not None else []
+    fault = scenario.journey.fault if scenario.journey else None
+    named += [("fault.seed", fault.seed)] if fault and fault.seed is not None else []
     beside = scenario.loopback.files if scenario.loopback else {}
     named += [("loopback.files", source) for source in beside.values()]
     named += [("loopback.outside.file", scenario.outside.file)] if scenario.outside else []
@@ -231,7 +236,7 @@ def _fixtures(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 def _controls_complete(scenario: Scenario) -> list[str]:
     controls = scenario.controls or Controls()
-    own = "invented" if scenario.lane == "stated" else "hand_edit"
+    own = "invented" if scenario.lane == "stated" else "tampered_artifact" if scenario.journey else "hand_edit"
     missing = [name for name in ("printed_success", "wrong_resource", own) if not getattr(controls, name)]
     if not scenario.control("partial"):
         missing.append("partial")  # a reference of one line leaves nothing to derive it from
@@ -243,7 +248,8 @@ def _groups(scenario: Scenario) -> dict[str, tuple[Step, ...]]:
     prepared = scenario.loopback.prepared if scenario.loopback else ()
     return {"reference": scenario.reference, "loopback.prepared": prepared,
             "controls.wrong_resource": controls.wrong_resource, "controls.partial": controls.partial,
-            "controls.hand_edit": controls.hand_edit, "controls.invented": controls.invented}  # fmt: skip
+            "controls.hand_edit": controls.hand_edit, "controls.invented": controls.invented,
+            "controls.tampered_artifact": controls.tampered_artifact}  # fmt: skip
 
 
 def _waits(scenario: Scenario) -> Iterator[tuple[str, float]]:

@@ -90,7 +90,11 @@ ANSWER: Shape = {"contains": Key(_text), "matches": Key(pattern), "lacks": Key(p
 STATED: Shape = {"text": Key(_text, required=True), "when": Key(_when), "matches": Key(pattern)}
 RAN: Shape = {"text": Key(_text, required=True), "when": Key(_when, required=True)}
 GRADER: Shape = {
-    "type": Key(one_of("t1_config", "outcome", "stated", "repo_state", "answer"), required=True),
+    "type": Key(one_of("t1_config", "outcome", "stated", "repo_state", "answer", "journey"), required=True),
+    "state": Key(one_of("t1_config", "outcome", "repo_state")),
+    "permits": Key(each(_text)),
+    "rewrites": Key(each(_labpath)),
+    "forbidden": Key(each(table(RAN))),
     "assert": Key(each(table(ASSERT, exactly_one(*OPS)))),
     "answer": Key(each(table(ANSWER, exactly_one(*ANSWER)))),
     "ran": Key(each(table(RAN))),
@@ -172,6 +176,7 @@ CONTROLS: Shape = {
     "partial": Key(_steps),
     "hand_edit": Key(_steps),
     "invented": Key(_steps),
+    "tampered_artifact": Key(_steps),
 }
 
 TASK: Shape = {

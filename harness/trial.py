@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import bundle, capability, execute, files, program_trial, sandbox, witness
+from harness import bundle, capability, execute, files, program_trial, replay, sandbox, witness
 from harness import subject as subjects
 from harness.agents import Agent
 from harness.agents._program import Options
@@ -73,6 +73,8 @@ def conduct(
         return _bare(order, scenario, trials, agent, played, facts, started, sealed)
     looking = witness.Witness(place)
     try:
+        before = examined.kind.state(place) if scenario.journey else {}
+        attending = examined.kind.attend(place)
         bench = Bench(scenario, place, cancelled=cancelled)
         try:
             played = _play(bench, agent, options or Options())
@@ -84,6 +86,7 @@ def conduct(
                 place.desk.stop()
             stopped = time.time()
             seen = looking.finish()
+            received = attending.finish() if attending is not None else None
         if played.cause == "interrupted" or (cancelled() and played.cause != "completed"):
             return None
         if alive:
@@ -94,6 +97,9 @@ def conduct(
             gathered.put_scenario(scenario, place.values)
             gathered.put_evidence(place)
             gathered.put("witness.jsonl", seen)
+            gathered.put("received.jsonl", received)
+            if scenario.journey is not None:
+                gathered.put("state.json", files.canonical(replay.states(place, scenario.journey, before)))
             _put_words(gathered, played)
             record = _record(order, scenario, agent, played, facts, started, acted)
             if agent.program is not None:

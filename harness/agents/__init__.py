@@ -17,13 +17,16 @@ from harness.bench import Bench
 from harness.scenario import Scenario
 from labd.errors import NotFound, nearest
 
-__all__ = ["ANY_COMMAND", "ARMS", "CONTROLS", "PREFIX", "Agent", "find", "names", "select", "version_of"]
+__all__ = ["ANY_COMMAND", "ARMS", "CONTROLS", "JOURNEY", "PREFIX", "Agent", "find", "names", "select", "version_of"]
 
 #: The arms of a comparison: the bench, and how one goes about it without.
 ARMS = ("labd", "raw", "socat-log")
 
 #: Agents that must not pass; `--agent controls` runs them all.
 CONTROLS = ("noop", "printed-success", "wrong-resource", "partial", "hand-edit", "invented")
+
+#: The agents that a journey's verifier is held against: what must pass, then what must not, in this order.
+JOURNEY = ("reference", "noop", "printed-success", "wrong-resource", "partial", "tampered-artifact")
 
 #: Controls for one kind of lane: what is only said can't be done around the tool, and what is run can't be made up.
 _ONLY = {"hand-edit": ("config", "loopback", "virtual", "local"), "invented": ("stated",)}
@@ -56,6 +59,8 @@ class Agent:
         """Whether there is anything for it to do in this scenario."""
         if self.name in ARMS:
             return scenario.task is not None
+        if scenario.journey is not None or self.name == "tampered-artifact":
+            return scenario.journey is not None and (self.name in JOURNEY or not self.control)
         return scenario.lane in _ONLY.get(self.name, (scenario.lane,))
 
 

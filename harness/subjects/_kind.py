@@ -6,7 +6,7 @@ of this package says otherwise where its kind does.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graders import drift
 from harness import files, helpwalk, recorder
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from harness.sandbox import Sandbox
     from harness.scenario import Scenario
     from harness.subject import Subject
+
+
+class Attendant(Protocol):
+    """Somebody of ours who looks on."""
+
+    def finish(self) -> bytes:
+        """Look no more; what was seen, as JSON Lines (the bundle's received.jsonl)."""
 
 
 class Kind:
@@ -48,6 +55,14 @@ class Kind:
                 program: str) -> bytes | None:  # fmt: skip
         """Lay out what the agent finds; returns the seed's bytes, which are kept. Raises OSError or ValueError."""
         return None
+
+    def attend(self, place: "Sandbox") -> "Attendant | None":
+        """Who looks on from outside while the trial runs, besides the witness. Raises OSError."""
+        return None
+
+    def state(self, place: "Sandbox") -> dict[str, str]:
+        """What the subject's state is like now: a digest for each part of it. Nothing of it changes by being asked."""
+        return {}
 
     def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
         """Copy the subject's evidence into the bundle, once all processes have ended."""

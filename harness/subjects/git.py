@@ -8,10 +8,11 @@ import tarfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from harness import execute, files, repository
-from harness.subjects._kind import Kind
+from harness import execute, files, receiving, recorder, repository, statemark
+from harness.scenario_fill import fill
+from harness.subjects._kind import Attendant, Kind
 
 if TYPE_CHECKING:
     from harness.bundle import Bundle
@@ -34,12 +35,21 @@ commit() { # commit MESSAGE [NAME <EMAIL>]
   GIT_AUTHOR_DATE="$clock +0000" GIT_COMMITTER_DATE="$clock +0000" \\
     git commit -q --allow-empty -m "$1" --author="${2:-Mira Voss <mira@example.com>}"
 }
+server() { # server NAME: a bare repository beside, known here by that name
+  git init -q --bare -b main "{remotes}/$1.git"
+  git remote add "$1" "{remotes}/$1.git"
+}
 git init -q -b main
 """
 
 
 class Git(Kind):
     """Repositories."""
+
+    def install(self, root: Path, program: str) -> None:
+        """Behind a recorder that also notes what the repositories were like before and after each command."""
+        recorder.install(str(root / "bin"), self.subject.program, program, str(root / "rec" / "argv.jsonl"),
+                         [str(root / "work"), str(root / receiving.REMOTES)])  # fmt: skip
 
     def furnish(self, root: Path, scenario: "Scenario", values: Mapping[str, str], env: Mapping[str, str],
                 program: str) -> bytes | None:  # fmt: skip
@@ -50,18 +60,30 @@ class Git(Kind):
         if script is None:
             return None
         plain = {**env, "PATH": f"{Path(program).parent}:/usr/bin:/bin"}  # the seed is not the agent's doing
-        ran = execute.run(["/bin/sh", "-c", PRELUDE + script], env=plain, cwd=work, limit_s=LIMIT_S)
+        (root / receiving.REMOTES).mkdir(mode=0o700)
+        ran = execute.run(["/bin/sh", "-c", fill(PRELUDE, values) + script], env=plain, cwd=work, limit_s=LIMIT_S)
         if not ran.ok:
             raise ValueError(f"{scenario.seed}: {ran.stderr.decode('utf-8', 'replace').strip()[:300]}")
-        (root / "rec" / "repo.before.json").write_bytes(files.canonical(repository.facts(work, program)))
+        receiving.install(root)
+        (root / "rec" / "repo.before.json").write_bytes(files.canonical(_facts(root, program)))
         return script.encode()
+
+    def attend(self, place: "Sandbox") -> "Attendant | None":
+        """Where there are servers, what they receive."""
+        return receiving.Receiving(place.root) if receiving.servers(place.root) else None
+
+    def state(self, place: "Sandbox") -> dict[str, str]:
+        """The repository and each server, by what they hold; not what git remembers of how it came there."""
+        settings = files.digest(files.plain_bytes(place.work / ".git" / "config") or b"")
+        servers = {f"server {path.stem}": statemark.digest([str(path)]) for path in receiving.servers(place.root)}
+        return {"work": statemark.digest([str(place.work)]), "settings": settings, **servers}
 
     def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
         """The facts at the start, those at the end, and the directory itself."""
         before = place.root / "rec" / "repo.before.json"
         if before.is_file():
             bundle.put("repo.before.json", before.read_bytes())
-        bundle.put("repo.after.json", files.canonical(repository.facts(place.work, place.subject)))
+        bundle.put("repo.after.json", files.canonical(_facts(place.root, place.subject)))
         bundle.put("seed.sh", place.seed)
         packed = _packed(place.work)
         if packed is None:
@@ -86,6 +108,13 @@ class Git(Kind):
         for number, (name, value) in enumerate(off.items()):
             told |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
         return told
+
+
+def _facts(root: Path, program: str) -> dict[str, Any]:
+    """All about the agent's repository, and the servers beside it by their names."""
+    servers = {path.stem: repository.bare(path, program) | {"around": receiving.digest(path)}
+               for path in receiving.servers(root)}  # fmt: skip
+    return repository.facts(root / "work", program) | {"remotes": servers}
 
 
 def _packed(work: Path) -> bytes | None:
