@@ -152,9 +152,12 @@ def _type_sweep(planned: Planned) -> Asking:
 
 
 def _swap(planned: Planned, others: Sequence[str], mine: str, *, control: bool) -> Asking:
-    unlike = yield from _as_it_was(planned)
-    if unlike:
-        return unlike
+    own = yield planned.own
+    why = _unlike(planned, own)
+    if not why and reading.size(planned.sign.size, own.stdout) != 0:
+        why = f"it can't be read that nothing was found: {own.stdout.strip()[:80]}"
+    if why:
+        return _no(planned, planned.own, why)
     failed: list[str] = []
     argv = planned.own
     for candidate in others:

@@ -92,10 +92,12 @@ class ProbeSign:
 
 @dataclass(frozen=True)
 class WordSigns:
-    """[words]: further flags that take a value, and those with which a call is never run again (they write)."""
+    """[words]: further flags that take a value, those with which a call is never run again (they write), and those
+    with which it answers in JSON and in nothing else."""
 
     valued: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    json: tuple[str, ...] = ()
 
 
 _text = is_a(str, what="a text")
@@ -122,6 +124,7 @@ _READ: Shape = {
     "json": Key(_text),
     "rows": Key(one_of(*ROWS)),
     "header": Key(whole_within(0, 100)),
+    "head": Key(pattern),
     "pattern": Key(pattern),
     "number": Key(pattern),
 }
@@ -189,7 +192,7 @@ def _complete(entry: dict[str, Any], key: str, report: Report) -> None:
 
 #: The tables of signs.toml that are made here.
 PROBE = table(_PROBE, _complete)
-WORDS = table({"valued": Key(_texts), "never": Key(_texts)})
+WORDS = table({"valued": Key(_texts), "never": Key(_texts), "json": Key(_texts)})
 
 
 def probe(entry: Mapping[str, Any]) -> ProbeSign:
@@ -214,4 +217,4 @@ def _namespace(entry: Mapping[str, Any]) -> Namespace:
 
 def words(entry: Mapping[str, Any]) -> WordSigns:
     """A checked [words]."""
-    return WordSigns(tuple(entry.get("valued", ())), tuple(entry.get("never", ())))
+    return WordSigns(**{name: tuple(value) for name, value in entry.items()})

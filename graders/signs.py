@@ -13,6 +13,7 @@ network look like is each program's own, and is said here as data, never guessed
     json = "places"            # where the answer stands if it is JSON ("": all of it): [], {}, 0, null are empty
     number = '^(\\d+)$'        # if it is text: a count, which is empty at 0
     rows = "csv"               # … or rows (csv, table, lines) behind `header` lines, of which there is none;
+    head = '^name '            #   … or behind the first line that has this: without it, it is no answer
     pattern = '^\\s*\\S+:'      #   rows that don't have it don't count
     stdout = "blank"           # … or nothing at all
     never = true               # … or its silence is its answer: a verb that writes
@@ -22,6 +23,7 @@ network look like is each program's own, and is said here as data, never guessed
     stdout = ['^Automatic merge failed; ']   # for a program that explains its refusals there; only behind an exit code
     json = ["error.hint", "error.near"]      # paths into a JSON object on stderr, or into the answer itself; the other
                                #   texts of such an object on stderr are read as its lines are
+    text = ['^(?P<command>atlas .+)$']       # what such a text is besides: there it says nothing but the hint
     retry = [5, 6]             # exit codes of refusals that time mends: the same words again are no mistake
 
     [[environment]]            # that it is nobody's fault here: a refusal with one of these codes (none: with any)
@@ -36,6 +38,9 @@ network look like is each program's own, and is said here as data, never guessed
 [[probe]] and [words] are those of graders/probe_signs.py. A hint's named groups `word` and `command` are what it
 suggests; of a hint at a JSON path, what the patterns find in it, or else itself if it is one word or one of a list. An
 empty answer that says what was looked through and what is there guides, too: it has no words to suggest.
+
+An answer in which none of what its entry declares can be read (no count, no such table, no JSON where the call asked
+for it by a flag of `json` in [words]) is no answer: it is taken for an empty one.
 """
 
 import tomllib
@@ -103,6 +108,7 @@ class HintSigns:
     stderr: tuple[str, ...] = ()
     stdout: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
     retry: tuple[int, ...] = ()
 
 
@@ -160,7 +166,7 @@ def _counted_once(entry: dict[str, Any], key: str, report: Report) -> None:
     if len(ways) > 1 or (not ways and "json" not in entry):
         told = ", ".join(ways) or "none"
         report(key, f"expected one of number, rows, stdout, never (or json alone), found {told}", [])
-    for name in ("header", "pattern"):
+    for name in ("header", "head", "pattern"):
         if name in entry and "rows" not in entry:
             report(f"{key}.{name}", "without rows", [])
     if "refused" in entry and "exit" not in entry:
@@ -189,13 +195,24 @@ _EMPTY: Shape = {
     "number": Key(_number),
     "rows": Key(one_of(*ROWS)),
     "header": Key(whole_within(0, 100)),
+    "head": Key(pattern),
     "pattern": Key(pattern),
     "stdout": Key(one_of("blank")),
     "never": Key(_flag),
 }
 SHAPE: Shape = {
     "empty": Key(each(table(_EMPTY, _counted_once))),
-    "hint": Key(table({"stderr": Key(_patterns), "stdout": Key(_patterns), "json": Key(_texts), "retry": Key(_codes)})),
+    "hint": Key(
+        table(
+            {
+                "stderr": Key(_patterns),
+                "stdout": Key(_patterns),
+                "json": Key(_texts),
+                "text": Key(_patterns),
+                "retry": Key(_codes),
+            }
+        )
+    ),
     "environment": Key(
         each(table({"stderr": Key(_patterns), "json": Key(_texts), "exit": Key(_codes)}, _recognizable))
     ),
@@ -241,7 +258,7 @@ def _empty(entry: dict[str, Any]) -> EmptySign:
     if "number" in entry:
         text = Read(number=entry["number"])
     elif "rows" in entry:
-        text = Read(rows=entry["rows"], header=entry.get("header", 0), pattern=entry.get("pattern"))
+        text = Read(**{name: entry[name] for name in ("rows", "header", "head", "pattern") if name in entry})
     return EmptySign(
         commands,
         tuple(entry.get("having", ())),

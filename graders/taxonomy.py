@@ -112,7 +112,7 @@ def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:
         return "error", "tool", f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
     if sign.never:
         return "ok", "tool", ""
-    if empty := _empty(facts, sign):
+    if empty := _empty(facts, sign, in_json=words.has(signs.words.json)):
         return "empty", "tool", empty
     if waste := _waste(words, facts.stdout, signs):
         return "degenerate", "tool", waste
@@ -144,18 +144,32 @@ def _answered(facts: Facts, sign: EmptySign) -> bool:
     return sign.exit is None or facts.code in sign.exit
 
 
-def _empty(facts: Facts, sign: EmptySign) -> str:
-    """What makes an answer empty; "" if it is not. Where a text's end is not known, it is not
-    counted."""
+def _empty(facts: Facts, sign: EmptySign, *, in_json: bool) -> str:
+    """What makes an answer empty; "" if it is not. One in which nothing can be read is, too. `in_json`: it was asked
+    for as JSON. Where a text's end is not known, its rows are not counted."""
     text = facts.stdout
     if not text.strip():
         return "nothing on stdout"
-    if sign.json is not None and (size := reading.size(reading.Read(json=sign.json), text)) is not None:
-        return "" if size else f"{sign.json} is empty" if sign.json else f"the answer is {_quoted(text.strip())}"
-    if sign.text is None or (not facts.whole and sign.text.number is None):
+    in_json = in_json and sign.json is not None
+    told = sign.text or reading.Read()
+    rows = None if in_json or not facts.whole else told.rows
+    read = replace(told, json=sign.json, rows=rows)
+    size = reading.size(read, text)
+    if in_json and not _is_json(text):
+        beside = reading.json_in(text)  # both streams in one
+        size = None if beside is None else reading.size(read, beside)
+    if size is None:
+        wanted = "JSON" if in_json else None if sign.text is None else "rows" if told.number is None else "count"
+        return f"no {wanted} can be read in it: {_quoted(text.strip())}" if wanted and facts.whole else ""
+    if size > 0:
         return ""
-    size = reading.size(sign.text, text)
-    return "" if size is None or size > 0 else "0 rows" if sign.text.number is None else "a count of 0"
+    if told.number is not None:
+        return "a count of 0"
+    return "0 rows" if told.rows else f"{sign.json} is empty" if sign.json else f"the answer is {_quoted(text.strip())}"
+
+
+def _is_json(text: str) -> bool:
+    return reading.size(reading.Read(json=""), text) is not None
 
 
 def _waste(words: Words, stdout: str, signs: Signs) -> str:
@@ -215,7 +229,7 @@ def guidance(stdout: str, stderr: str, signs: HintSigns, *, failed: bool) -> Gui
     found = [one for one in (_hint(line, signs.stderr) for line in _lines(stderr)) if one is not None]
     for text, listed in (one for stream in (stderr, stdout) for one in _at_paths(stream, signs.json)):
         plain = (text.strip(),) if listed or not re.search(r"\s", text.strip()) else ()
-        found.append(_hint(text, signs.stderr) or Guidance(text.strip(), plain))
+        found.append(_hint(text, (*signs.text, *signs.stderr)) or Guidance(text.strip(), plain))
     if failed:
         found += [one for one in (_hint(line, signs.stdout) for line in stdout.split("\n")) if one is not None]
     if not found:

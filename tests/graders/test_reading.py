@@ -2,7 +2,7 @@
 
 import pytest
 
-from graders.reading import Read, size, values
+from graders.reading import Read, json_in, size, values
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,23 @@ from graders.reading import Read, size, values
         (Read(number=r"^(\d+)$"), "0\n", 0),
         (Read(number=r"^(\d+)$"), "10 rows\n", None),
         (Read(number=r"^(\d+) rows"), "10 rows\n", 10),
+        (Read(number=r"^(?:(\d+)|none)$"), "none\n", None),
+        (Read(json=""), '{"country": null, "city": null}', 0),
+        (Read(json=""), '{"ok": false}', 1),
+        (Read(json="name"), '{"name": ""}', 0),
+        (Read(json="x"), '{"x": 0.0}', 0),
+        (Read(json="x"), '{"x": 0.5}', 1),
+        (Read(json="count", number=r"^(\d+)$"), '{"count": "0"}', 0),
+        (Read(json="count", number=r"^(\d+)$"), '{"count": "86"}', 86),
+        (Read(json="count", number=r"^(\d+)$"), '{"count": 0.0}', 0),
+        (Read(json="count", number=r"^(\d+)$"), '{"count": "none"}', None),
+        (Read(json="count", number=r"^(\d+)$"), '{"count": true}', None),
+        (Read(json="count", number=r"^(\d+)$"), '{"count": ', None),
+        (Read(rows="table", header=1), "NAME  SIZE\n----  ----\n", 0),
+        (Read(rows="table", header=1), "+------+\n| NAME |\n+------+\n", 1),
+        (Read(rows="table", head="^name "), "name  type\n----\na  1\n", 1),
+        (Read(rows="table", head="^name "), "tool: in: Norway\nname  type\na  1\n", 1),
+        (Read(rows="table", head="^name "), "Traceback (most recent call last):\n  File x\n", None),
     ],
 )
 def test_how_much_an_answer_holds(read: Read, text: str, count: int | None) -> None:
@@ -53,6 +70,13 @@ def test_values_come_through_arrays_and_through_the_names_and_values_of_tables()
 
 def test_values_of_rows_are_what_the_pattern_takes() -> None:
     assert values(Read(rows="lines", header=1, pattern=r"^\s*(\S+)"), "KIND N\n bus  3\nrail 4\n") == ["bus", "rail"]
+
+
+def test_json_is_found_beside_notes_and_only_where_it_is_whole() -> None:
+    assert json_in('tool: in: Norway\n{"rows": [1]}\ntool: note\n') == '{"rows": [1]}'
+    assert json_in('{"note": 1}\n{\n "rows": [\n1]\n}') == '{\n "rows": [\n1]\n}'
+    assert json_in('{"rows": [1, {"a": 2}') is None and json_in("tool: [1] is no answer") is None
+    assert json_in("[" * 100_000) is None
 
 
 def test_what_is_nested_too_deep_is_unreadable_and_no_error() -> None:

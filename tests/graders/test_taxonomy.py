@@ -14,6 +14,9 @@ from graders.taxonomy import Facts, classified, classify, guidance
 
 SIGNS = load("""
 [[empty]]
+having = ["--help"]
+never = true
+[[empty]]
 command = "count"
 json = "count"
 number = '^(\\d+)(?: rows)?$'
@@ -22,6 +25,11 @@ command = "places"
 json = "rows"
 rows = "table"
 header = 1
+[[empty]]
+command = "city"
+json = "city"
+rows = "lines"
+head = '^name '
 [[empty]]
 command = "grep"
 exit = [1]
@@ -51,7 +59,11 @@ stdout = "blank"
 stderr = ['did you mean "(?P<word>[^"]+)"', '; try: (?P<command>tool [^;]+)', '^tool: none of \\d+ lines has ']
 stdout = ['^Automatic merge failed; ']
 json = ["error.hint", "error.near", "hint"]
+text = ['^(?P<command>tool .+)$']
 retry = [5]
+
+[words]
+json = ["--json"]
 
 [[environment]]
 exit = [7]
@@ -111,6 +123,33 @@ def test_an_empty_answer_is_found_by_its_structure(line: str, stdout: str) -> No
 ])  # fmt: skip
 def test_an_answer_that_only_looks_like_an_empty_one_is_none(line: str, stdout: str) -> None:
     assert what(call(line, stdout=stdout)) == FINE
+
+
+@pytest.mark.parametrize(("line", "stdout"), [
+    ("count", "0 places"), ("count", "count: 0"), ("count", "0.0"), ("count", "zero"), ("count", '{"count": "0"}'),
+    ("count", '{"count": false}'), ("count", "tool: no such place"), ("count", "Traceback (most recent call last):\n"),
+    ("count", '{"count": 1'), ("count --json", '{"count": 1'), ("places --json", '{"rows": [{"name": "a"}, {"na'),
+    ("places --json", "name  type\nFoo   bar\n"), ("other --json", '{"a": [1,'), ("other", '{"country": null}'),
+    ("city", "Traceback (most recent call last):\n  File x\nKeyError: 'a'\n"), ("places", "name  type\n----  ----\n"),
+])  # fmt: skip
+def test_an_answer_in_which_nothing_can_be_read_is_none(line: str, stdout: str) -> None:
+    assert what(call(line, stdout=stdout)) == UNKNOWN
+
+
+def test_what_cannot_be_read_for_want_of_its_end_is_not_judged() -> None:
+    assert what(call("count --json", stdout='{"count": 1', whole=False)) == FINE
+    assert what(call("city", stdout="Oslo is", whole=False)) == FINE
+
+
+def test_json_among_the_notes_of_a_merged_stream_is_an_answer() -> None:
+    assert what(call("places --json", stdout='tool: in: Norway\n{"rows": [{"name": "a"}]}\n')) == FINE
+    assert what(call("places --json", stdout='tool: in: Norway\n{"rows": []}\n')) == UNKNOWN
+
+
+def test_prose_about_commands_is_no_hint_but_a_hints_own_text_is_a_command() -> None:
+    assert call("count", 2, "", "tool cache refresh is running").cls == "A"
+    told = guidance("", '{"error": {"hint": "tool where x"}}', SIGNS.hint, failed=True)
+    assert told and told.suggestions == ("tool where x",)
 
 
 def test_a_verb_that_writes_may_be_silent() -> None:
