@@ -1,5 +1,5 @@
 # make eval: the main job. make test: all checks and tests. Both set up what they need, and are quick the second time.
-.PHONY: eval test test-agents test-vm check bench bench-peers clean setup
+.PHONY: man eval test test-agents test-vm check bench bench-peers clean setup
 .DEFAULT_GOAL := help
 
 PY := .venv/bin/python
@@ -16,6 +16,7 @@ help:
 	@echo "             and of the ledger's page against its data"
 	@echo "make bench   benchmarks, each beside a bare baseline or a peer"
 	@echo "make bench-peers  the torture cases against labd and its peers; writes docs/torture.md"
+	@echo "make man     the manual pages into build/man, held against man and mandoc where they are installed"
 	@echo "make clean   remove the .venvs, caches and build output; runs/ stays"
 
 setup:
@@ -56,6 +57,11 @@ bench: setup
 # Installs what it may (apt when root, a throwaway venv), takes some ten minutes; 1 when labd fails a case.
 bench-peers: setup
 	@$(PY) -m tests.torture --install --write
+
+man: setup
+	@.venv/bin/labd man --dir build/man
+	@.venv/bin/labd-eval man --dir build/man
+	@$(PY) -m pytest -q tests/test_manpages.py
 
 clean:
 	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -19,6 +19,7 @@ from harness import (
     gate_command,
     journey_command,
     ledger_command,
+    manpage,
     model_command,
     program_options,
     readiness_command,
@@ -83,6 +84,7 @@ EXAMPLES = {
   labd-eval report latest --json      the whole report as one object""",
     "model": model_command.EXAMPLES,
     "ledger": ledger_command.EXAMPLES,
+    "man": manpage.EXAMPLES,
     "experiment": experiment_command.EXAMPLES,
 }
 
@@ -134,6 +136,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("model", model_command.HELP),
         ("experiment", experiment_command.HELP),
         ("ledger", ledger_command.HELP),
+        ("man", manpage.HELP),
         ("readiness", readiness_command.HELP),
     ):
         made[name] = commands.add_parser(
@@ -144,6 +147,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
     _options(made)
     model_command.options(made["model"])
     ledger_command.options(made["ledger"])
+    manpage.options(made["man"])
     experiment_command.options(made["experiment"], _count, _seed)
     journey_command.options(made["journey"], _count, _seed)
     return top, made
@@ -257,7 +261,7 @@ def main(words: Sequence[str] | None = None) -> int:
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
                   "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
                   "journey": journey_command,
-                  "sufficiency": sufficiency_command, "readiness": readiness_command}  # fmt: skip
+                  "man": manpage, "sufficiency": sufficiency_command, "readiness": readiness_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

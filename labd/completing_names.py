@@ -37,14 +37,20 @@ class Lab:
     def lab(self) -> LabFile | None:
         """The lab, read once; None where there is none or it is broken."""
         if self._read is None:
-            from labd.errors import LabdError
-            from labd.lab import load
-
-            try:
-                self._read = (load(self.path, os.environ),)
-            except LabdError:
-                self._read = (None,)
+            self._read = (_lab_at(self.path),)
         return self._read[0]
+
+
+def _lab_at(path: str) -> LabFile | None:
+    if not os.path.isfile(path):
+        return None
+    from labd.errors import LabdError
+    from labd.lab import load
+
+    try:
+        return load(path, os.environ)
+    except LabdError:
+        return None
 
 
 def _lab_flag(words: list[str]) -> str | None:

@@ -25,6 +25,13 @@ EXIT_CODES = (
     "7 device or host unreachable · 8 the target died"
 )
 
+FIRST_STEPS = (
+    ("labd target add pico", "name a board"),
+    ("labd serial add console -t pico --device loopback:uboot", "give it a console (here a simulated board's)"),
+    ("labd serial watch pico", "start capturing; the daemon starts by itself"),
+    ("labd serial log pico --tail 20", "read back what it said"),
+)
+
 
 def error_text(error: LabdError) -> str:
     """One line for a person: what was wrong, the near matches, the command that helps."""
@@ -88,12 +95,6 @@ def _wrap(head: str, text: str, width: int) -> list[str]:
 def top_help(width: int) -> str:
     """`labd --help`."""
     nouns = [(noun, summary + _absent(noun)) for noun, (_, summary) in NOUNS.items()]
-    examples = (
-        ("labd target add pico", "name a board"),
-        ("labd serial add console -t pico --device loopback:uboot", "give it a console (here a simulated board's)"),
-        ("labd serial watch pico", "start capturing; the daemon starts by itself"),
-        ("labd serial log pico --tail 20", "read back what it said"),
-    )
     return "\n".join(
         [
             f"labd {__version__}: one door to a hardware lab bench",
@@ -106,7 +107,7 @@ def top_help(width: int) -> str:
             columns([*GLOBAL_HELP, ("-V, --version", "the version")], width),
             "",
             "examples:",
-            example_lines(examples, width),
+            example_lines(FIRST_STEPS, width),
             "",
             _exit_codes(width),
             "more: labd COMMAND --help · labd commands --search WORDS · labd skill labd (a guide for agents)",
@@ -139,7 +140,7 @@ def operation_help(op: Operation, width: int) -> str:
         for paragraph in op.doc.strip().split("\n\n"):
             lines += ["", *_wrap("", paragraph, width)]
     places = [(p.metavar, param_text(p)) for p in op.params if p.positional]
-    options = [(", ".join(p.flags) + _value(p), param_text(p)) for p in op.params if not p.positional]
+    options = [(", ".join(p.flags) + value_word(p), param_text(p)) for p in op.params if not p.positional]
     lines += ["", columns([*places, *options, *GLOBAL_HELP], width)]
     tail = next((p for p in op.params if p.kind == "rest"), None)
     if tail is not None:
@@ -148,10 +149,11 @@ def operation_help(op: Operation, width: int) -> str:
         lines += ["", "examples:", example_lines(op.examples, width)]
     if op.aliases:
         lines += ["", "also: " + ", ".join("labd " + " ".join(path) for path in op.aliases)]
-    return "\n".join([*lines, "", f"effect: {_effect(op)} (see [policy] in the lab file)", _exit_codes(width)])
+    return "\n".join([*lines, "", f"effect: {effect_text(op)} (see [policy] in the lab file)", _exit_codes(width)])
 
 
-def _effect(op: Operation) -> str:
+def effect_text(op: Operation) -> str:
+    """What an operation does to the world, and with which flags it does something else."""
     for effect, names in (("actuate", op.acting), ("observe", op.looking)):
         flags = [param.flags[-1] for param in op.params if param.name in names and param.flags]
         if flags:
@@ -168,12 +170,13 @@ def usage_line(op: Operation) -> str:
         elif param.positional:
             words.append(param.metavar if param.required and not param.unless else f"[{param.metavar}]")
         else:
-            text = param.flags[0] + _value(param) + ("..." if param.repeat else "")
+            text = param.flags[0] + value_word(param) + ("..." if param.repeat else "")
             words.append(text if param.required else f"[{text}]")
     return " ".join(words)
 
 
-def _value(param: Param) -> str:
+def value_word(param: Param) -> str:
+    """What stands behind a flag on a usage line, with its space: ` MS`, ` on|off`; empty for a switch."""
     if param.kind == "switch":
         return ""
     if param.kind == "choice":

@@ -43,9 +43,10 @@ used="sz:lrzsz busybox:busybox socat:socat uhubctl:uhubctl dnsmasq:dnsmasq-base 
     qemu-system-x86_64:qemu-system-x86 qemu-system-aarch64:qemu-system-arm /usr/share/OVMF/OVMF_CODE_4M.fd:ovmf
     /usr/lib/u-boot/qemu_arm64/u-boot.bin:u-boot-qemu /usr/lib/ipxe/snponly.efi:ipxe
     /usr/lib/ipxe/qemu/pxe-virtio.rom:ipxe-qemu cpio:cpio v4l2-ctl:v4l-utils
-    tesseract:tesseract-ocr /usr/share/seabios/vgabios-stdvga.bin:seabios"
+    tesseract:tesseract-ocr /usr/share/seabios/vgabios-stdvga.bin:seabios
+    zsh:zsh fish:fish man:man-db groff:groff-base mandoc:mandoc"
 [ "$(uname)" = Darwin ] && used="sz:lrzsz socat:socat uhubctl:uhubctl dnsmasq:dnsmasq qemu-system-x86_64:qemu
-    tesseract:tesseract"
+    tesseract:tesseract fish:fish mandoc:mandoc"
 for program in $used; do
     [ -e "${program%%:*}" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "${program%%:*}" >/dev/null 2>&1 ||
         missing="$missing ${program##*:}"

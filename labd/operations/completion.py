@@ -37,7 +37,7 @@ def _completion(call: Call, args: Args) -> Answer:
 OPERATIONS = (
     Operation(
         ("completion",),
-        "print the script with which a shell completes labd's words",
+        "the script by which bash, zsh or fish completes these words",
         effect="help",
         doc="It completes commands, flags, choices and files, and names as they are at that moment: targets, "
         "interfaces, hosts, recordings, triggers, keys, guides. At each Tab the script asks this program, which starts "
