@@ -4,9 +4,10 @@ A start without an end is an invocation whose exit code nobody knows; it stays u
 bytes only: an argument may hold any character, and none of them may forge a second invocation.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
+
+from graders import parsed
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def read(data: bytes) -> Record:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parsed.from_json(line)
             kind, key = record["rec"], str(record["id"])
         except (ValueError, KeyError, TypeError):
             torn.append(f"line {number} is no record")

@@ -4,9 +4,10 @@ It reads the stored form by itself, so that a fault of the bench's own reader ca
 `DIR/rx` and `DIR/events` hold segments `%020d.raw` named by their first byte's offset. Pure functions of a directory.
 """
 
-import json
 from pathlib import Path
 from typing import Any
+
+from graders import parsed
 
 
 def interfaces(root: Path) -> dict[tuple[str, str], Path]:
@@ -36,7 +37,7 @@ def events(directory: Path, size: int | None = None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in raw(directory / "events")[:size].split(b"\n"):
         try:
-            event = json.loads(line)
+            event = parsed.from_json(line)
         except ValueError:
             continue
         if isinstance(event, dict):

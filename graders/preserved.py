@@ -5,11 +5,10 @@ Pure functions of two texts. Comments are found by reading TOML's strings proper
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graders import labpath
+from graders import labpath, parsed
 from graders.verdict import Check
 
 _STRINGS = ('"""', "'''", '"', "'")
@@ -18,7 +17,7 @@ _MOST = 3
 
 def parse(data: bytes | None) -> dict[str, Any]:
     """The lab's data; an absent lab holds nothing. Raises ValueError if it is broken."""
-    return {} if data is None else tomllib.loads(text(data).replace("\r\n", "\n"))
+    return {} if data is None else parsed.from_toml(text(data).replace("\r\n", "\n"))
 
 
 def text(data: bytes) -> str:

@@ -5,13 +5,14 @@ in them, about answers that mean nothing by themselves; the records lie beside t
 """
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from graders import explain
-from harness import classifying, files, report, run, selection
+from harness import classifying, experiment, files, report, run, selection, subject
 from harness.report import classes, histogram, markdown, words
 from harness.telling import many, note
 from labd.errors import NotFound, Usage
@@ -72,7 +73,7 @@ def _form(values: argparse.Namespace) -> str:
 
 def _classified(values: argparse.Namespace, place: Path) -> dict[str, Any]:
     """The report of a run whose records were just made."""
-    with run.Run(place, run.load(place)) as held:
+    with run.Run(place, run.load(place)) as held, _as_played(place, run.subject_of(held.manifest)):
         meant = selection.chosen(values.scenario, held.manifest["scenarios"])
         trials = [one.identity for one in held.orders if held.finished(one) and one.scenario in meant]
         if not trials:
@@ -83,6 +84,12 @@ def _classified(values: argparse.Namespace, place: Path) -> dict[str, Any]:
             asked = f", {many(made.asked, 'question')} asked" if made.asked else ""
             note(values, report.plain(f"[{number}/{len(trials)}] {made.trial}  {what}{asked}"))
         return report.write(place)
+
+
+def _as_played(place: Path, name: str) -> contextlib.AbstractContextManager[None]:
+    """An arm of an experiment is asked about in its own build, any other run in the installed one."""
+    program = experiment.kept_build(place)
+    return subject.in_place(name, program) if program else contextlib.nullcontext()
 
 
 def _data(places: list[Path], told: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from graders import parsed
 from graders.contract import CLASSES, SUBTYPES
 from harness import files, plan, scenario, subject
 from harness.run import SCHEMA as RUN_SCHEMA
@@ -119,7 +120,7 @@ def read(path: Path) -> Experiment:
     """The experiment in a file. Raises ScenarioError."""
     try:
         data = path.read_bytes()
-        told = tomllib.loads(data.decode("utf-8"))
+        told = parsed.from_toml(data.decode("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError([f"{path}: {error}"], []) from error
     _check(told, path)
@@ -146,6 +147,11 @@ def _check(told: dict[str, Any], path: Path) -> None:
     for name in told["scenarios"]:
         if name not in known:
             report("scenarios", f"there is no scenario {name!r}", nearest(name, known))
+    for key in ("scenarios", "conditions", "fails_as"):
+        for name in sorted({name for name in told.get(key, ()) if told[key].count(name) > 1}):
+            report(key, f"{name!r} is named twice", [])
+    for name in ("before", "after"):
+        _check_planted(told, name, report)
     before, after = Arm(**told["before"]), Arm(**told["after"])
     if told["lever"] == "tool" and (before.build == after.build or before.text != after.text):
         report("after", "the lever is the tool: the builds have to differ, and nothing else", [])
@@ -155,6 +161,20 @@ def _check(told: dict[str, Any], path: Path) -> None:
     if script is not None and not (path.parent / "scripts" / script).is_file():
         report("script", f"there is no scripts/{script} beside it", [])
     report.done()
+
+
+def _check_planted(told: dict[str, Any], arm: str, report: Findings) -> None:
+    """Whether the defect of an arm is one that can be planted, in the program that is asked about."""
+    from harness import sabotage
+
+    name = told[arm].get("planted")
+    if not name:
+        return
+    known = [one.name for one in sabotage.defects() if one.tool]
+    if told["subject"] != sabotage.SUBJECT:
+        report(f"{arm}.planted", f"defects are planted in {sabotage.SUBJECT} alone", [])
+    elif name not in known:
+        report(f"{arm}.planted", f"there is no defect {name!r}", nearest(name, known))
 
 
 # -- what was run --------------------------------------------------------------------------------------------------
@@ -174,6 +194,18 @@ def find(out: Path, name: str) -> Path:
 def plan_of(directory: Path) -> dict[str, Any]:
     """What was to be run there. Raises LabdError if it can't be read."""
     return _stored(directory / PLAN, PLAN_SCHEMA)
+
+
+def kept_build(arm: Path) -> str:
+    """The program that an arm's run was played with, by the arm's directory; "" where that is no arm, or it was played
+    with what is installed."""
+    directory = arm.resolve().parent
+    if arm.name not in ARMS or not (directory / PLAN).is_file():
+        return ""
+    from harness import sabotage
+
+    copy = directory / f"build-{arm.name}" / sabotage.SUBJECT
+    return str(copy) if copy.is_file() else str((plan_of(directory).get("builds") or {}).get(arm.name, ""))
 
 
 def found(directory: Path) -> dict[str, Any]:

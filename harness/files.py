@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from graders import parsed
 from labd.errors import LabdError
 
 
@@ -43,7 +44,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """What is at `path`. Raises OSError, or ValueError if it is no JSON."""
-    return json.loads(path.read_bytes())
+    return parsed.from_json(path.read_bytes())
 
 
 def plain_bytes(path: Path) -> bytes | None:
@@ -62,7 +63,7 @@ def plain_bytes(path: Path) -> bytes | None:
 def read_toml(path: Path) -> dict[str, Any]:
     """The data of a TOML file that somebody named. Raises LabdError if it can't be read or is none."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return parsed.from_toml(path.read_text("utf-8"))
     except OSError as error:
         raise LabdError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

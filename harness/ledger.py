@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from graders import parsed
 from harness import files, subject
 from harness.scenario import fixtures_dir
 from harness.scenario_schema import Findings, Key, ScenarioError, Shape, each, is_a, one_of, table, whole_within
@@ -213,7 +214,7 @@ def load_all(root: Path | None = None) -> list[Entry]:
 def read(path: Path) -> Entry:
     """One entry with what was measured and found for it. Raises ScenarioError."""
     try:
-        told = tomllib.loads(path.read_text("utf-8"))
+        told = parsed.from_toml(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError([f"{path}: {error}"], []) from error
     _check(told, path)

@@ -19,6 +19,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+from graders import parsed
 from harness import subjects
 from harness.scenario_fill import data_dir, fill
 from harness.scenario_schema import Findings, Key, ScenarioError, Shape, each, is_a, one_of, table, table_of
@@ -167,7 +168,7 @@ def load(name: str = DEFAULT) -> Subject:
 def read(path: Path) -> Subject:
     """The subject in a file. Raises ScenarioError, naming the file and each key that is wrong."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        told = parsed.from_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError([f"{path}: {error}"], []) from error
     _check(told, path)

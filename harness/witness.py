@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from graders import parsed
 from harness import inotify
 from harness.sandbox import Sandbox
 
@@ -116,7 +117,7 @@ class Witness:
     def _look_behind(self, line: bytes) -> None:
         """The process that a start record names, if it is still there."""
         try:
-            record = json.loads(line)
+            record = parsed.from_json(line)
             identity, pid = str(record["id"]), int(record["pid"])
             if record["rec"] != "start":
                 return

@@ -44,6 +44,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from graders import parsed
 from labd.errors import LabdError
 
 
@@ -122,7 +123,7 @@ class Script:
 def load(path: Path, values: Mapping[str, str] | None = None) -> Script:
     """The script in a file. Raises ScriptError."""
     try:
-        return parse(tomllib.loads(path.read_text("utf-8")), values or {})
+        return parse(parsed.from_toml(path.read_text("utf-8")), values or {})
     except OSError as error:
         raise ScriptError(f"{path}: {error.strerror}", hint="labd-eval model --help") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

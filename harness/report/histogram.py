@@ -23,8 +23,7 @@ def render(report: dict[str, Any]) -> str:
     lines += ["", *(f"  {line}" for line in words.class_legend()), "", *words.CLASSES_NOTE.splitlines()]
     if unseen := words.not_asked(report):
         lines += ["", unseen]
-    lines += [f"no record: {name}" for name in told["without_record"]]
-    lines += [f"unreadable record: {name}: {why}" for name, why in told["unreadable"].items()]
+    lines += words.without_record(report)
     return "\n".join(map(words.plain, lines)) + "\n"
 
 

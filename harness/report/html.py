@@ -65,7 +65,8 @@ def _said(report: dict[str, Any]) -> dict[str, Any]:
 
 def _classes(report: dict[str, Any]) -> dict[str, Any]:
     """How the program's calls went, in words, by column; no columns where the run was never classified."""
-    rows = [{"heading": heading, "told": told, "score": words.score_parts(told["score"]), "right": words.right_text(told["verdicts"]),
+    rows = [{"heading": heading, "told": told, "score": words.score_parts(told["score"]),
+             "right": words.right_text(told["verdicts"]),
              "hints": words.hints_text(told["hints_ignored"]),
              "cells": {name: words.class_text(told, name) for name in CLASSES}}
             for heading, told in words.class_columns(report)]  # fmt: skip

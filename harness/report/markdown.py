@@ -110,7 +110,8 @@ def classes(report: dict[str, Any]) -> list[str]:
     rows = [["agent", "trials", "calls", "ok", *CLASSES, "score of its answers", "agent right", "hints ignored"]]
     rows += [[heading, str(one["attempts"]), str(one["calls"]), str(one["counts"]["ok"]),
               *(words.class_text(one, name) or "0" for name in CLASSES), words.score_text(one["score"]),
-              f"{one['verdicts']['passed']}/{one['verdicts']['of']}", words.hints_text(one["hints_ignored"])] for heading, one in told]  # fmt: skip
+              f"{one['verdicts']['passed']}/{one['verdicts']['of']}", words.hints_text(one["hints_ignored"])]
+             for heading, one in told]  # fmt: skip
     cells = [[heading, name, *(str(cell["counts"][one]) for one in ("ok", *CLASSES))]
              for heading, one in told for name, cell in one["by_scenario"].items()]  # fmt: skip
     keys = ("trial", "call", "command", "evidence")
@@ -120,6 +121,8 @@ def classes(report: dict[str, Any]) -> list[str]:
              "### By scenario, calls", _table([["agent", "scenario", "ok", *CLASSES], *cells])]  # fmt: skip
     if unseen := words.not_asked(report):
         parts.append(f"**{unseen.capitalize()}.**")
+    if lost := words.without_record(report):
+        parts.append("Not in it: " + "; ".join(map(_escaped, lost)) + ".")
     if behind:
         head = ["agent", "class", "kind", "trial", "call", "command", "evidence"]
         parts += ["### The calls behind it", _table([head, *behind[:_LISTED]])]

@@ -81,7 +81,8 @@ def _classes(report: dict[str, Any]) -> list[str]:
     for heading, told in words.class_columns(report):
         having = {name: f"{one['attempts']}/{one['of']} trials" for name, one in told["attempts_with"].items()}
         found = [f"{name} {told['counts'][name]} in {having[name]}" for name in CLASSES if told["counts"][name]]
-        parts = [f"ok {told['counts']['ok']}/{told['calls']} calls", *found, f"score of the program's answers {words.score_text(told['score'])}",
+        parts = [f"ok {told['counts']['ok']}/{told['calls']} calls", *found,
+                 f"score of the program's answers {words.score_text(told['score'])}",
                  words.right_text(told["verdicts"])]  # fmt: skip
         ignored = words.hints_text(told["hints_ignored"])
         lines.append(f"{heading}: {'; '.join(parts)}" + ("" if ignored == "none" else f"; hints ignored: {ignored}"))

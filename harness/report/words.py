@@ -152,6 +152,13 @@ def not_asked(report: dict[str, Any]) -> str:
     return f"the program was not asked again, or not all, after {trials} trials: {unseen}"
 
 
+def without_record(report: dict[str, Any]) -> list[str]:
+    """The trials whose calls are in no distribution, a line each: there is no record, or none that can be read."""
+    told = report["classes"]
+    lines = [f"no record: {name}" for name in told["without_record"]]
+    return lines + [f"unreadable record: {name}: {why}" for name, why in told["unreadable"].items()]
+
+
 def score_parts(told: dict[str, Any]) -> tuple[str, str]:
     """The mean score; of how many trials it is, and why the others have none."""
     value = "no score" if told["mean"] is None else f"{told['mean']:.2f}"

@@ -171,6 +171,9 @@ def problems(tmp_path: Path, old: str, new: str) -> str:
         ('["C"]', '["c-vocabular"]', "c-vocabulary"),
         ('title = "T"', 'titel = "T"', "did you mean title"),
         ("[before]", 'script = "none.toml"\n[before]', "there is no scripts/none.toml"),
+        ("silent_zero", "silentzero", "before.planted: there is no defect 'silentzero'; did you mean silent_zero"),
+        ("silent_zero", "stubborn", "before.planted: there is no defect 'stubborn'"),  # that one is the agent
+        ('["A1"]', '["A1", "A1"]', "scenarios: 'A1' is named twice"),
     ],
 )
 def test_a_definition_that_would_measure_something_else_is_refused(
@@ -235,6 +238,11 @@ def test_one_whole_cycle_from_the_plan_to_the_ledger(
     assert [told["arms"][name]["right"]["passed"] for name in experiment.ARMS] == [0, 6]
     assert (told["verdict"], told["numbers_alone"], told["label"]) == ("inconclusive", "confirmed", MACHINERY)
     assert MACHINERY in (directory / experiment.PAGE).read_text()
+    classified = {path: path.read_bytes() for path in (directory / "before" / "classified").glob("*.json")}
+    assert main(["classify", str(directory / "before"), "-q"]) == 0  # asked in its own build, not the installed one
+    assert classified and {path: path.read_bytes() for path in classified} == classified
+    capsys.readouterr()
+
     goals = [path.read_text() for path in directory.glob("*/trials/*/raw/requests.jsonl")]
     assert goals and not any("silent_zero" in goal for goal in goals)
 

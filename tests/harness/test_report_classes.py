@@ -108,6 +108,7 @@ def test_a_trial_without_a_record_is_named_and_no_zero() -> None:
     assert told["classes"]["without_record"] == ["S2.cold.real.1"]
     assert told["classes"]["columns"][0]["attempts"] == 1
     assert "no record: S2.cold.real.1" in histogram.render(told)
+    assert "Not in it: no record: S2.cold.real.1." in "\n".join(markdown.classes(told))
 
 
 def test_a_question_that_could_not_be_put_is_told_as_open(tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""What is nested too deeply is a mistake like any other, wherever somebody's JSON or TOML is read."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from graders import argv_records, parsed, preserved
+from harness import experiment, files, ledger, run
+from harness.scenario_schema import ScenarioError
+from labd.errors import LabdError
+
+DEEP = b"[" * 100_000
+
+
+def test_it_is_told_as_a_mistake() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parsed.from_json(DEEP)
+    with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
+        parsed.from_toml("a = " + DEEP.decode())
+    with pytest.raises(tomllib.TOMLDecodeError):
+        preserved.parse(b"a = " + DEEP)
+
+
+def test_no_record_and_no_definition_ends_a_command_by_it(tmp_path: Path) -> None:
+    for name, text in (("run.json", DEEP), ("x.json", DEEP), ("x.toml", b"a = " + DEEP)):
+        (tmp_path / name).write_bytes(text)
+    with pytest.raises(LabdError, match="nested too deeply"):
+        run.load(tmp_path)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        files.read_json(tmp_path / "x.json")
+    with pytest.raises(LabdError, match="nested too deeply"):
+        files.read_toml(tmp_path / "x.toml")
+    for read in (experiment.read, ledger.read):
+        with pytest.raises(ScenarioError, match="nested too deeply"):
+            read(tmp_path / "x.toml")
+
+
+def test_a_line_of_the_agents_in_the_record_is_torn_and_no_end_of_grading(tmp_path: Path) -> None:
+    assert argv_records.read(DEEP + b"\n").torn == ("line 1 is no record",)
