@@ -4,14 +4,13 @@ What is not there is None: graders turn that into `unknown`. The writer is harne
 trial.json and checked here.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from graders import argv_records, journal_view
+from graders import argv_records, journal_view, parsed
 
 SCHEMA = "labd-trial/1"
 
@@ -70,7 +69,7 @@ class Bundle:
     def calls(self) -> list[dict[str, Any]]:
         """What a scripted agent ran; empty for other agents."""
         data = self._bytes("calls.jsonl") or b""
-        return [json.loads(line) for line in data.split(b"\n") if line.strip()]
+        return [parsed.from_json(line) for line in data.split(b"\n") if line.strip()]
 
     @cached_property
     def answer(self) -> str | None:
@@ -160,14 +159,14 @@ class Bundle:
     def _json(self, name: str) -> Any:
         data = self._bytes(name)
         try:
-            return None if data is None else json.loads(data)
+            return None if data is None else parsed.from_json(data)
         except ValueError as error:
             raise BundleError(f"{self.directory}: {name}: {error}") from error
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
+        found = parsed.from_json(line)
     except ValueError:
         return None  # the last line of a board that was stopped while it wrote
     return found if isinstance(found, dict) else None

@@ -4,7 +4,6 @@ The same bundle and the same grader give the same bytes; a verdict that changes 
 the old one, never over it.
 """
 
-import json
 import os
 import re
 from dataclasses import replace
@@ -12,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from graders import parsed
 from graders.bundle_view import SCHEMA, Bundle
 from graders.verdict import Verdict, from_dict
 from harness import files
@@ -77,7 +77,7 @@ def _sealed(log: Path, identity: str) -> str:
         if b'"sealed"' not in line:
             continue
         try:
-            entry = json.loads(line)
+            entry = parsed.from_json(line)
         except ValueError:
             continue
         if isinstance(entry, dict) and entry.get("event") == "sealed" and entry.get("id") == identity:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graders import parsed
 from harness import inline_board
 from harness import subject as subjects
 from harness.journey_parts import Journey
@@ -263,7 +264,7 @@ def load(path: str | Path) -> Scenario:
     """The scenario in a file. Raises ScenarioError, naming the file and each key that is wrong."""
     path = Path(path)
     try:
-        data = tomllib.loads(_read(path))
+        data = parsed.from_toml(_read(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError([f"{path}: {error}"], []) from error
     named = path.parent.name if (path.parent / subjects.FILE).is_file() else subjects.DEFAULT
