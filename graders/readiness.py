@@ -38,8 +38,9 @@ def grade(directory: Path) -> dict[str, Any]:
             {"id": one["id"], "domain": one["domain"], "verdict": found.verdict, "reason": found.reason, **told}
         )
     kept = ("subject", "program", "version", "build", "measured", "hashes", "versions")
-    return {"schema": RESULT, "rubric": {"version": rubric["version"], "sha256": manifest["rubric_sha256"]},
-            **{name: manifest.get(name) for name in kept}, "checks": checks, **score(rubric["domain"], checks)}  # fmt: skip
+    told = {name: manifest.get(name) for name in kept}
+    return {"schema": RESULT, "rubric": {"version": rubric["version"], "sha256": manifest["rubric_sha256"]}, **told,
+            "checks": checks, **score(rubric["domain"], checks)}  # fmt: skip
 
 
 def _check(rubric: Mapping[str, Any], path: Path, reviewed: Mapping[str, Any] | None) -> tuple[Found, dict[str, Any]]:

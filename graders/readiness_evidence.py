@@ -1,5 +1,5 @@
-"""One check's evidence, as graders/readiness_rules.py reads it: the commands that were run, in order, what each gave, and
-the digests of the declared states before and after.
+"""One check's evidence, as graders/readiness_rules.py reads it: the commands that were run, in order, what each gave,
+and the digests of the declared states before and after.
 
 Pure functions of plain data (a file `checks/ID.json` of a measurement); starts nothing, reads no file. What a command
 was to show stands beside what it gave (`wanted`), so that a measurement can be graded again without its plan.
@@ -18,6 +18,9 @@ ROLES = ("document", "discover", "read", "page", "preview", "apply", "again", "f
 
 #: Programs that show a text page by page and wait for a key.
 PAGERS = frozenset({"less", "more", "most", "lv", "pg", "w3m", "bat"})
+
+#: Exit codes by which a shell tells that a command crashed or was killed: no code of the command's own.
+CRASHED = frozenset({132, 134, 135, 136, 137, 139})
 
 State = Mapping[str, Any] | None
 
@@ -43,7 +46,7 @@ class Step:
     @property
     def known(self) -> bool:
         """Whether it came to its own end, with an exit code."""
-        return self.ended_by == "exit" and self.code is not None
+        return self.ended_by == "exit" and self.code is not None and self.code not in CRASHED
 
     @property
     def ok(self) -> bool:
@@ -67,7 +70,11 @@ class Step:
             return "it could not be started"
         if self.ended_by != "exit":
             return f"it was ended ({self.ended_by.replace('_', ' ')})"
-        return f"exit {self.code}" if self.code is not None else f"ended by {self.signal or 'an unknown cause'}"
+        return (
+            f"exit {self.code}"
+            if self.known
+            else f"ended by {self.signal or (f'a crash, exit {self.code}' if self.code else 'an unknown cause')}"
+        )
 
     @cached_property
     def lacking(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """One rule for each check of the readiness rubric: evidence → (verdict, reason). Pure; a table from ids to rules.
 
-Missing evidence never passes, and never fails either: `unknown` is a command without an exit code, a stream that was cut,
-a state that could not be observed, an error that never came about, a page of help where an act was wanted.
+Missing evidence never passes, and never fails either: `unknown` is a command without an exit code, a stream that was
+cut, a state that could not be observed, an error that never came about, a page of help where an act was wanted.
 """
 
 from collections.abc import Callable, Iterable

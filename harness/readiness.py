@@ -249,15 +249,27 @@ def _text(raw: bytes) -> str:
 # -- earlier measurements ---------------------------------------------------------------------------------------------
 
 
+def keep(directory: Path, into: Path) -> Path:
+    """Put a measurement's result among those that are kept, a file each; returns it. Raises LabdError where that name
+    is taken by another result: what was measured once stays as it is."""
+    told = files.read_json(directory / "result.json")
+    into.mkdir(parents=True, exist_ok=True)
+    path = into / f"{told['subject']}-{re.sub('[^0-9TZ]', '', told['measured'])}.json"
+    if path.exists() and path.read_bytes() != files.canonical(told):
+        raise LabdError(f"{path} is there already, with another result", hint="labd-eval readiness --history")
+    files.write_json(path, told)
+    return path
+
+
 def history(out: Path, name: str = "") -> list[dict[str, Any]]:
-    """The results of the measurements under `out`, the oldest first, each with the rubric's version that it was made by:
-    none is ever brought to another version. `name`: of one subject alone."""
+    """The results under `out` (of measurements, and those kept by `keep`), the oldest first, each with the version of
+    the rubric that it was made by: none is ever brought to another one. `name`: of one subject alone."""
     found = []
-    for path in sorted(out.glob(f"{PREFIX}*/result.json")):
+    for path in sorted([*out.glob(f"{PREFIX}*/result.json"), *out.glob("*.json")]):
         try:
             told = files.read_json(path)
         except (OSError, ValueError):
             continue
         if isinstance(told, dict) and told.get("schema") == grader.RESULT and name in ("", told["subject"]):
-            found.append({**told, "directory": str(path.parent)})
+            found.append({**told, "from": str(path if path.parent == out else path.parent)})
     return sorted(found, key=lambda one: str(one["measured"]))

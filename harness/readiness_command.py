@@ -23,6 +23,7 @@ EXAMPLES = """\
   labd-eval readiness git --json      the same as one object
   labd-eval readiness git --check preview --check replay
   labd-eval readiness --grade runs/readiness-git-20261130T141500Z-1a2b3c    judge what was kept once more
+  labd-eval readiness labd --keep docs/readiness
   labd-eval readiness --history labd  earlier measurements, each by its own version of the rubric"""
 
 
@@ -32,6 +33,8 @@ def options(parser: argparse.ArgumentParser, once: type[argparse.Action]) -> Non
     parser.add_argument("--check", action="append", default=[], metavar="ID",
                         help="only this check; repeatable. There is no overall number then")  # fmt: skip
     parser.add_argument("--grade", action=once, metavar="DIR", help="a measurement that was kept, judged once more")
+    parser.add_argument("--keep", action=once, metavar="DIR",
+                        help="put the result there as well, among earlier ones: a file a measurement")  # fmt: skip
     parser.add_argument("--history", action="store_true", help="the measurements that are under --out")
 
 
@@ -55,6 +58,8 @@ def do_readiness(values: argparse.Namespace, words: Sequence[str]) -> int:
     begun = time.monotonic()
     directory = readiness.measure(plan, Path(values.out), values.check, lambda text: note(values, text))
     note(values, f"{time.monotonic() - begun:.1f} s; kept in {directory}")
+    if values.keep:
+        note(values, f"result: {readiness.keep(directory, Path(values.keep))}")
     return _show(values, files.read_json(directory / "result.json"))
 
 
@@ -78,8 +83,8 @@ def _history(values: argparse.Namespace) -> int:
         sys.stdout.write(files.canonical(found).decode())
         return 0
     for one in found:
-        sys.stdout.write(f"{one['measured']}  {one['subject']:<6}  rubric {one['rubric']['version']}  {_whole(one):<14}  "
-                         f"{one['directory']}\n")  # fmt: skip
+        told = (one["measured"], f"{one['subject']:<6}", f"rubric {one['rubric']['version']}", f"{_whole(one):<12}")
+        sys.stdout.write("  ".join((*told, one["from"])) + "\n")
     if not found:
         sys.stdout.write(f"no measurement is under {values.out}; labd-eval readiness labd makes one\n")
     return 0

@@ -131,7 +131,7 @@ def rubric(path: Path | None = None) -> dict[str, Any]:
 
 
 def load(name: str) -> Plan:
-    """The plan of the subject `name`. Raises NotFound where it has none, ScenarioError naming each key that is wrong."""
+    """The plan of the subject `name`. Raises NotFound where it has none, ScenarioError naming each wrong key."""
     subject.load(name)
     path = data_dir("scenarios") / name / FILE
     if not path.is_file():
