@@ -79,6 +79,32 @@ class Planned:
         """The call with one of the repeated flags alone."""
         return self._besides(self.words.instead([(one, ()) for one in self.items if one is not kept]))
 
+    def with_value(self, value: str) -> tuple[str, ...]:
+        """The call with another value of the flag that it is about."""
+        item = self.items[0]
+        return self._besides(self.words.instead([(item, [*filter(None, [item.name]), value])]))
+
+    def without(self) -> tuple[str, ...]:
+        """The call without the flag that it is about."""
+        return self._besides(self.words.instead([(self.items[0], ())]))
+
+    def raised(self) -> list[tuple[tuple[str, ...], reading.Read]]:
+        """What asks for more than the call does, and how each answer is read: the call with a limit that cuts nothing
+        off, and the witness."""
+        item = self.items[0] if self.items else None
+        asked = []
+        for value in [one for one in self.sign.raised if item is None or one != item.value][:1]:
+            words = [fill(word, {"value": value}) for word in self.sign.replace] or [self.sign.flags[0], value]
+            argv = self.words.instead([(item, words)]) if item else self.words.with_more(words)
+            asked.append((argv, self.sign.size))
+        if witness := self.sign.witness:
+            first, *more = self.words.plain[: len(self.path.split())]
+            gone = [(one, list[str]()) for one in (*more, *self.words.flags(witness.without))]
+            named = fill(witness.command, {"path": self.path}).split()
+            argv = take_apart(self.words.instead([(first, named), *gone]), ()).with_more(witness.words)
+            asked.append((argv, witness.size))
+        return asked
+
     def _besides(self, argv: Sequence[str]) -> tuple[str, ...]:
         return take_apart(argv, ()).with_more(self.sign.besides)
 
@@ -133,16 +159,22 @@ def _of(at: int, call: Call, sign: ProbeSign, words: Words) -> Iterator[Planned]
     items = [item for item in _items(sign, words, path) if item.value is not None]
     if sign.kind == "argv_echo":
         names = dict.fromkeys(item.name for item in items) if sign.apart else (None,)
-        for repeated in (tuple(item for item in items if name in (None, item.name)) for name in names):
-            if len({item.value for item in repeated}) > 1:
-                yield Planned(at, call, sign, words, path, repeated)
+        for same in (tuple(item for item in items if name in (None, item.name)) for name in names):
+            if sign.nothing and len(same) == 1 and call.outcome == "ok":
+                yield Planned(at, call, sign, words, path, same, _given(sign, same[0], words) or {})
+            elif not sign.nothing and len({item.value for item in same}) > 1:
+                yield Planned(at, call, sign, words, path, same)
     elif sign.kind == "limit_raise":
-        one = Planned(at, call, sign, words, path, tuple(items[-1:]), {"value": sign.raised})
-        if (limit := limit_of(one)) and _may_be_at(limit, call, sign):
+        one = Planned(at, call, sign, words, path, tuple(items[-1:]))
+        if (
+            (items or sign.default or sign.witness)
+            and one.raised()
+            and (not sign.loose or _may_be_at(limit_of(one), call, sign))
+        ):
             yield one
     elif items:
         for item in items:
-            given = _given(sign, item)
+            given = _given(sign, item, words)
             if given is not None:
                 yield Planned(at, call, sign, words, path, (item,), given)
     elif sign.optional or not (sign.flags or sign.position or sign.rest):
@@ -158,12 +190,13 @@ def _items(sign: ProbeSign, words: Words, path: str) -> list[Item]:
     return words.flags(sign.flags)
 
 
-def _given(sign: ProbeSign, item: Item) -> dict[str, str] | None:
+def _given(sign: ProbeSign, item: Item, words: Words) -> dict[str, str] | None:
     """What the names in braces stand for; None if the value is not of the form that the entry is about."""
     assert item.value is not None
     if len(item.value) > LONGEST:
         return None
-    plain = {"value": item.value, "field": item.name.lstrip("-"), "flag": item.name}
+    plain = {str(at): str(one.value) for at, one in enumerate(words.plain)}
+    plain |= {"value": item.value, "field": item.name.lstrip("-"), "flag": item.name}
     if not sign.value:
         return plain
     found = re.search(sign.value, item.value)
@@ -181,7 +214,9 @@ def limit_of(planned: Planned) -> int:
 
 
 def _may_be_at(limit: int, call: Call, sign: ProbeSign) -> bool:
-    """Whether the answer may be as long as its limit: where its whole text is told, that is known."""
+    """Whether the answer may be as long as its limit: where its whole text is told, that is known. 0 is no limit."""
+    if not limit:
+        return False
     if len(call.stdout_head.encode("utf-8", "surrogatepass")) >= HEAD_BYTES:
         return True
     size = reading.size(sign.size, call.stdout_head)

@@ -8,13 +8,13 @@ probe inconclusive, and so does a call that answers otherwise now than it did in
 import difflib
 import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from graders import reading
 from graders.contract import Probe
 from graders.joined import HEAD_BYTES
+from graders.probe_combined import COMBINED
 from graders.probe_plan import ORDER, Planned, fill, limit_of
 from graders.reading import Read
 
@@ -34,6 +34,8 @@ NONSENSE = "zq7xnowhere"
 _LIKE = 0.6
 #: So many values are compared letter by letter.
 _LOOKED_AT = 200
+#: So many other values of a flag are tried.
+_OTHERS = 6
 #: So many of a list are shown.
 _SHOWN = 8
 
@@ -179,31 +181,44 @@ def _swap(planned: Planned, others: Sequence[str], mine: str, *, control: bool) 
 
 
 def _limit_raise(planned: Planned) -> Asking:
-    """Is there more behind the limit that the answer is as long as?"""
+    """Is there more than the answer has? Also where it is shorter than its limit: that may be another than is told."""
     limit = limit_of(planned)
     first = yield planned.own
     if why := _unlike(planned, first):
         return _no(planned, planned.own, why)
     size = reading.size(planned.sign.size, first.stdout)
-    if size is None or size < limit:
+    if size is None or (planned.sign.loose and size < limit):
         return _no(planned, planned.own, f"{'an unreadable answer' if size is None else size} of at most {limit}")
-    item = planned.items[0] if planned.items else None
-    words = [fill(word, planned.given) for word in planned.sign.replace] or [planned.sign.flags[0], planned.sign.raised]
-    argv = planned.words.instead([(item, words)]) if item else planned.words.with_more(words)
-    answer = yield argv
-    more = None if answer.failed else reading.size(planned.sign.size, answer.stdout)
-    if more is None:
-        return _no(planned, argv, f"no answer without the limit: {answer.failed or 'it can not be read'}")
-    if more <= size:
-        return _no(planned, argv, f"{size} with the limit of {limit} and {more} without")
-    told = f"{size} vs {more}: cut off at {'its limit of' if item else 'an unspoken limit of'} {limit}"
-    if item and planned.sign.asked_for:
+    argv, found = planned.own, ""
+    for argv, read in planned.raised():
+        answer = yield argv
+        more = None if answer.failed else reading.size(read, answer.stdout)
+        if more is not None and more > size:
+            return _cut(planned, argv, size, more, limit)
+        found += "; " if found else ""
+        found += f"{size} and {more} by {shlex.join(argv)}" if more is not None else (
+            f"no answer to {shlex.join(argv)}: {answer.failed or 'it can not be read'}"
+        )  # fmt: skip
+    return _no(planned, argv, found)
+
+
+def _cut(planned: Planned, argv: tuple[str, ...], size: int, more: int, limit: int) -> Probe:
+    """There is more."""
+    if size < limit or not limit:
+        return _yes(
+            planned, argv, f"{size} vs {more}: cut off, and {f'its limit is {limit}' if limit else 'by no limit'}"
+        )
+    asked = bool(planned.items)
+    told = f"{size} vs {more}: cut off at {'its limit of' if asked else 'an unspoken limit of'} {limit}"
+    if asked and planned.sign.asked_for:
         return _no(planned, argv, f"{told}, which was asked for")
     return _yes(planned, argv, told)
 
 
 def _argv_echo(planned: Planned) -> Asking:
-    """Did each of the repeated values have its part in the answer?"""
+    """Did each of the repeated values, or the one value, have its part in the answer?"""
+    if planned.sign.nothing:
+        return (yield from _heeded(planned))
     whole = yield planned.own
     if why := _unlike(planned, whole):
         return _no(planned, planned.own, why)
@@ -213,7 +228,7 @@ def _argv_echo(planned: Planned) -> Asking:
         if answer.failed:
             return _no(planned, planned.with_only(item), f"no answer with {item.value} alone: {answer.failed}")
         alone.append((str(item.value), answer.stdout))
-    dropped = _COMBINED[planned.sign.combine](planned.sign.size, whole.stdout, alone)
+    dropped = COMBINED[planned.sign.combine](planned.sign.size, whole.stdout, alone)
     if dropped is None:
         return _no(planned, planned.own, "an answer that can't be read")
     if not dropped:
@@ -221,53 +236,54 @@ def _argv_echo(planned: Planned) -> Asking:
     return _yes(planned, planned.own, dropped)
 
 
-def _joined(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
-    """Any of the values: what each finds alone has to be in the whole. Names what was dropped."""
-    if reading.is_count(read, whole):
-        found = [(value, reading.size(read, text)) for value, text in alone]
-        size = reading.size(read, whole)
-        if size is None or any(one is None for _, one in found):
-            return None
-        lost = [f"{value} alone {one}" for value, one in found if (one or 0) > size]
-        return f"{size} vs more: all together {size}, {', '.join(lost)}" if lost else ""
-    rows = [(value, reading.values(read, text)) for value, text in alone]
-    all_rows = reading.values(read, whole)
-    if all_rows is None or any(one is None for _, one in rows):
-        return None
-    for value, mine in rows:
-        missing = Counter(mine or ()) - Counter(all_rows)
-        if missing:
-            return f"{value} was dropped: {missing.total()} of the {len(mine or ())} that it finds alone are missing"
-    return ""
+def _heeded(planned: Planned) -> Asking:
+    """Did the one value have a part in the answer? Not if one that finds nothing gives the same; nor if it is the same
+    without any, and for two others of which a row has one at most."""
+    read = planned.sign.size
+    own = yield planned.own
+    mine, item = _what(read, own.stdout), planned.items[0]
+    if (why := _unlike(planned, own)) or not mine:
+        return _no(planned, planned.own, why or "nothing was found that could be compared")
+    said = f"{item.name} {item.value}"
+    argv = planned.with_value(planned.sign.nothing)
+    answer = yield argv
+    if not answer.failed:
+        if _what(read, answer.stdout) == mine:
+            return _yes(planned, argv, f"{said} was dropped: a value that nothing has gives the same answer")
+        return _no(planned, argv, f"{said} is heeded: a value that nothing has gives another answer")
+    argv = planned.without()
+    answer = yield argv
+    if answer.failed or _what(read, answer.stdout) != mine:
+        return _no(planned, argv, f"without {said} there is {answer.failed or 'another answer'}")
+    return (yield from _for_others(planned, mine, said))
 
 
-def _narrowed(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
-    """All of the values: what is in the whole has to be found by each alone."""
-    rows = [(value, reading.values(read, text)) for value, text in alone]
-    all_rows = reading.values(read, whole)
-    if all_rows is None or any(one is None for _, one in rows):
-        return None
-    for value, mine in rows:
-        more = Counter(all_rows) - Counter(mine or ())
-        if more:
-            return f"{value} was dropped: {more.total()} of {len(all_rows)} are not what it finds alone"
-    return ""
+def _for_others(planned: Planned, mine: int | tuple[str, ...], said: str) -> Asking:
+    """Is the answer the same for two values that exclude each other, too?"""
+    others = list(planned.sign.candidates)
+    if planned.sign.ask:
+        listed = yield planned.ask()
+        others += [] if listed.failed else reading.values(planned.sign.read, listed.stdout) or []
+    same: list[str] = []
+    argv = planned.without()
+    for other in [one for one in dict.fromkeys(others) if one != planned.items[0].value][:_OTHERS]:
+        argv = planned.with_value(other)
+        answer = yield argv
+        if answer.failed:
+            continue
+        if _what(planned.sign.size, answer.stdout) != mine:
+            return _no(planned, argv, f"{said} makes no difference, but {other} does")
+        same.append(other)
+        if len(same) > 1:
+            told = f"{said} was dropped: it is the same without, with {' and with '.join(same)}"
+            return _yes(planned, argv, told)
+    return _no(planned, argv, f"{said} makes no difference, and there are no two other values to compare with")
 
 
-def _summed(read: Read, whole: str, alone: Sequence[tuple[str, str]]) -> str | None:
-    """Values that exclude each other: their counts have to add up."""
-    sizes = [(value, reading.size(read, text)) for value, text in alone]
-    size = reading.size(read, whole)
-    if size is None or any(one is None for _, one in sizes):
-        return None
-    total = sum(one or 0 for _, one in sizes)
-    told = ", ".join(f"{value} {one}" for value, one in sizes)
-    return f"{size} vs {total}: all together {size}, alone {told}" if size < total else ""
-
-
-_COMBINED: dict[str, Callable[[Read, str, Sequence[tuple[str, str]]], str | None]] = {
-    "any": _joined, "all": _narrowed, "sum": _summed,
-}  # fmt: skip
+def _what(read: Read, text: str) -> int | tuple[str, ...] | None:
+    """The rows of an answer, or how many it says that there are; empty for none, None where it can't be read."""
+    rows = None if reading.is_count(read, text) else reading.values(read, text)
+    return reading.size(read, text) if rows is None else tuple(rows)
 
 
 def _entity_check(planned: Planned) -> Asking:

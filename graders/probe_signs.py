@@ -41,6 +41,17 @@ class Namespace:
 
 
 @dataclass(frozen=True)
+class Witness:
+    """The same question by a verb whose answer no limit cuts: `command` in the place of the command path ({path} is
+    that), without the flags `without`, with the words `words` besides. `size`: how much it says there is."""
+
+    command: str
+    without: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    size: Read = LINES
+
+
+@dataclass(frozen=True)
 class ProbeSign:
     """One [[probe]].
 
@@ -53,15 +64,18 @@ class ProbeSign:
     Question: `ask` is a command that lists what there is (the vocabulary, or the candidates), or resolves a thing;
     `candidates` are the other fields, types, verbs. A candidate's question is the call with `replace` in the place of
     the flag and its value; without `replace`, with the candidate in the place of the command path. Words in braces
-    are filled in: {value}, {candidate} and what `value` names.
+    are filled in: {value}, {candidate}, what `value` names, and {0}, {1}, … for the call's plain words.
 
     In `ask`, the word {call} stands for the call's own words. `besides` are words that every question has more than the
     call (no limit, say); a call that has their flag itself is not asked about.
 
     Answer: `read` finds the values of `ask`, `size` how much the call itself returned; `match`: how
-    the value is looked for in a vocabulary. A limit is the value of `flags`, or else `default`; `raised` is one that
-    cuts nothing off; `asked_for`: a limit that the call itself gives is its wish, and no fault. `combine`: what a
-    repeated flag means; `apart`: the `flags` are several, not spellings of one.
+    the value is looked for in a vocabulary; `clears`: a value that is there lets the silence be the answer (nothing
+    differs there). A limit is the value of `flags`, or else `default`; each of `raised` cuts nothing off, and `witness`
+    is another way to ask; `asked_for`: a limit that the call itself gives is its wish, and no fault; `loose`: what a
+    limit counts may have no row, so that an answer shorter than its limit shows nothing. `combine`: what a repeated
+    flag means; `apart`: the `flags` are several, not spellings of one. `nothing`: the entry is about flags that are
+    given once, and this is a value that finds nothing; `candidates`, or what `ask` lists, exclude each other then.
     """
 
     kind: str
@@ -82,8 +96,12 @@ class ProbeSign:
     size: Read = LINES
     match: str = "equal"
     default: int = 0
-    raised: str = ""
+    raised: tuple[str, ...] = ()
+    witness: Witness | None = None
     asked_for: bool = False
+    loose: bool = False
+    clears: bool = False
+    nothing: str = ""
     combine: str = "any"
     apart: bool = False
     besides: tuple[str, ...] = ()
@@ -144,6 +162,12 @@ _NAMESPACE: Shape = {
     "read": Key(_read, required=True),
     "own": Key(each(_read), required=True),
 }
+_WITNESS: Shape = {
+    "command": Key(_text, required=True),
+    "without": Key(_texts),
+    "words": Key(_texts),
+    "size": Key(_read, required=True),
+}
 _PROBE: Shape = {
     "kind": Key(one_of(*KINDS), required=True),
     "command": Key(text_or(_texts)),
@@ -163,8 +187,12 @@ _PROBE: Shape = {
     "size": Key(_read),
     "match": Key(one_of(*MATCHES)),
     "default": Key(whole_within(1, 10_000_000)),
-    "raised": Key(_text),
+    "raised": Key(text_or(_texts)),
+    "witness": Key(table(_WITNESS)),
     "asked_for": Key(_flag),
+    "loose": Key(_flag),
+    "clears": Key(_flag),
+    "nothing": Key(_text),
     "combine": Key(one_of(*COMBINES)),
     "apart": Key(_flag),
     "besides": Key(_texts),
@@ -172,7 +200,7 @@ _PROBE: Shape = {
 }
 
 #: What a kind can't do without.
-_NEEDS = {"vocabulary": ("ask", "read"), "column_swap": ("candidates", "replace"), "limit_raise": ("raised", "flags"),
+_NEEDS = {"vocabulary": ("ask", "read"), "column_swap": ("candidates", "replace"), "limit_raise": (),
           "argv_echo": ("size",), "entity_check": ("ask", "namespaces"), "type_sweep": ()}  # fmt: skip
 
 
@@ -183,6 +211,8 @@ def _complete(entry: dict[str, Any], key: str, report: Report) -> None:
             report(f"{key}.{name}", f"missing, and a {kind} needs it", [])
     if kind == "type_sweep" and not {"candidates", "ask"} & set(entry):
         report(f"{key}.candidates", "missing, and there is no ask that lists them", [])
+    if kind == "limit_raise" and "witness" not in entry and not {"raised", "flags"} <= set(entry):
+        report(f"{key}.raised", "missing (with flags), and there is no witness", [])
     places = [name for name in ("flags", "position", "rest") if name in entry]
     if len(places) > 1:
         report(key, f"what it is about stands in one place, not in {' and '.join(places)}", [])
@@ -201,6 +231,10 @@ def probe(entry: Mapping[str, Any]) -> ProbeSign:
     for name in ("read", "size"):
         if name in plain:
             plain[name] = Read(**plain[name])
+    if isinstance(raised := plain.get("raised"), str):
+        plain["raised"] = (raised,)
+    if witness := plain.get("witness"):
+        plain["witness"] = _witness(witness)
     command = plain.pop("command", "")
     plain["commands"] = command if isinstance(command, tuple) else (command,)
     plain["value"] = NAMED.get(plain.get("value", ""), plain.get("value", ""))
@@ -213,6 +247,11 @@ def probe(entry: Mapping[str, Any]) -> ProbeSign:
 def _namespace(entry: Mapping[str, Any]) -> Namespace:
     own = tuple(Read(**one) for one in entry["own"])
     return Namespace(entry["name"], tuple(entry["ask"]), Read(**entry["read"]), own)
+
+
+def _witness(entry: Mapping[str, Any]) -> Witness:
+    return Witness(entry["command"], tuple(entry.get("without", ())), tuple(entry.get("words", ())),
+                   Read(**entry["size"]))  # fmt: skip
 
 
 def words(entry: Mapping[str, Any]) -> WordSigns:

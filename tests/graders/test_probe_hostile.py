@@ -81,6 +81,6 @@ def test_a_very_long_value_and_a_very_long_list_take_no_time() -> None:
     lines = [("count", "places", flag, word) for word in hostile for flag in ("--class", "--in")]
     axes = ("empty", "tool", "unguided", "c-unknown")
     record = attempt(*(Call(line, 0, "0\n", "", 0.1, *axes) for line in lines))
-    assert all(one.kind in ("type_sweep",) for one in plan(record, signs).planned)
+    assert all(one.kind in ("type_sweep", "limit_raise") for one in plan(record, signs).planned)
     nearest("src_lib/net_util.py", [f"lib/{n}/core_{n}/util_{n}.py" for n in range(20_000)])
     assert time.process_time() - begun < 2

@@ -68,17 +68,28 @@ def test_each_of_several_filters_is_a_probe_of_its_own_and_the_others_stay() -> 
     ("line", "rows", "fits"),
     [
         ("list", 3, True),  # the limit that nobody named
-        ("list", 2, False),
+        ("list", 2, True),  # it may be another limit than the one that is told
         ("list --limit 5", 5, True),
         ("list --limit=5", 5, True),
         ("list -n5", 5, True),
-        ("list --limit 5", 3, False),
+        ("list --limit 5", 3, True),
         ("list --limit 0", 3, False),  # no limit at all
     ],
 )
-def test_a_limit_is_suspected_when_the_answer_is_as_long_also_the_default_one(line: str, rows: int, fits: bool) -> None:
+def test_a_limit_is_suspected_wherever_there_is_one_and_a_loose_one_only_where_it_is_reached(
+    line: str, rows: int, fits: bool
+) -> None:
     record = went_well(line, "".join(f"row {n}\n" for n in range(rows)))
     assert bool(plan(record, signs(LIMIT)).planned) is fits
+    limit = 5 if "5" in line else 3
+    assert bool(plan(record, signs(LIMIT + "loose = true\n")).planned) is (fits and rows >= limit)
+
+
+def test_a_flag_given_once_is_asked_about_where_something_was_found_and_a_repeated_one_is_another_matter() -> None:
+    text = "[[probe]]\nkind = 'argv_echo'\nflags = ['--in']\nnothing = 'x'\nsize = { rows = 'lines' }\n"
+    assert plan(went_well("list --in Malta", "a\n"), signs(text)).planned
+    assert not plan(empty("list --in Malta", ""), signs(text)).planned
+    assert not plan(went_well("list --in Malta --in Oslo", "a\n"), signs(text)).planned
 
 
 def test_where_only_the_head_of_an_answer_is_told_its_length_is_asked_for() -> None:

@@ -185,6 +185,77 @@ def test_an_answer_that_just_happens_to_be_as_long_as_the_limit_proves_nothing()
     assert not program.play(only(signs(LIMIT), went_well("list", "a\nb\nc\n"))).conclusive
 
 
+@pytest.mark.parametrize(("line", "shown", "raised", "result"), [
+    ("list", "a\nb\n", "a\nb\nc\n", "2 vs 3: cut off, and its limit is 3"),  # one less than its limit
+    ("list --limit 5", "a\nb\nc\nd\n", "a\nb\nc\nd\ne\nf\n", "4 vs 6: cut off, and its limit is 5"),
+])  # fmt: skip
+def test_an_answer_shorter_than_its_limit_is_cut_if_there_is_more(
+    line: str, shown: str, raised: str, result: str
+) -> None:
+    for limit in (LIMIT, LIMIT + "asked_for = true\n"):
+        program = Program({line: shown, "list --limit 0": raised})
+        found = program.play(only(signs(limit), went_well(line, shown)))
+        assert found.conclusive and found.result == result
+
+
+WITNESS = """
+[[probe]]
+kind = "limit_raise"
+command = "list"
+flags = ["--limit"]
+default = 3
+raised = ["0", "1000"]
+[probe.witness]
+command = "count {path}"
+without = ["--limit"]
+size = { number = '^(\\d+)$' }
+"""
+
+
+def test_an_answer_without_a_limit_is_held_against_another_limit_and_against_what_another_verb_counts() -> None:
+    program = Program({"list --limit 0 -x": "a\nb\n", "list --limit 1000 -x": "a\nb\n", "count list -x": "5\n"})
+    found = program.play(only(signs(WITNESS), went_well("list --limit 0 -x", "a\nb\n")))
+    assert found.conclusive and (found.ran, found.result) == ("count list -x", "2 vs 5: cut off, and by no limit")
+    program = Program({"list": "a\nb\n", "list --limit 0": "a\nb\n", "count list": "2\n"})
+    assert not program.play(only(signs(WITNESS), went_well("list", "a\nb\n"))).conclusive
+
+
+# -- a flag that is given once
+
+ONCE = """
+[[probe]]
+kind = "argv_echo"
+command = "count"
+flags = ["--in"]
+nothing = "zq"
+candidates = ["Africa", "Asia"]
+size = { number = '^(\\d+)$' }
+"""
+
+
+@pytest.mark.parametrize(("answers", "proved", "told"), [
+    ({"count --in zq": "7"}, True, "a value that nothing has gives the same answer"),
+    ({"count --in zq": "0"}, False, "is heeded"),
+    ({"count": "9"}, False, "there is another answer"),
+    ({"count": "7", "count --in Africa": "7", "count --in Asia": "7"}, True, "with Africa and with Asia"),
+    ({"count": "7", "count --in Africa": "7", "count --in Asia": "0"}, False, "but Asia does"),  # all of it is there
+    ({"count": "7", "count --in Africa": "7"}, False, "no two other values"),
+    ({"count": "7"}, False, "no two other values"),
+])  # fmt: skip
+def test_a_value_is_dropped_where_nothing_depends_on_it(answers: dict[str, str], proved: bool, told: str) -> None:
+    program = Program({"count --in Malta": "7", **answers})
+    found = program.play(only(signs(ONCE), went_well("count --in Malta", "7")))
+    assert found.conclusive is proved and told in found.result
+
+
+def test_what_was_asked_is_no_answer_so_an_echo_of_it_hides_nothing() -> None:
+    text = ONCE.replace("number = '^(\\d+)$'", "json = 'rows'")
+    program = Program(
+        {"count --in Malta": '{"in": "Malta", "rows": ["a"]}', "count --in zq": '{"in": "zq", "rows": ["a"]}'}
+    )
+    assert program.play(only(signs(text), went_well("count --in Malta", '{"in": "Malta", "rows": ["a"]}'))).conclusive
+
+
 # -- argv echo
 
 
