@@ -104,13 +104,16 @@ class Call:
 
     def note(self, text: str) -> None:
         """Tell something beside the answer, on stderr: a line, or under --json an object. Silent under --quiet."""
-        if self.quiet:
-            return
+        if not self.quiet:
+            self.reason(text)
+
+    def reason(self, text: str) -> None:
+        """Tell why an answer is empty, as a note that --quiet leaves: without it, nothing would be told at all."""
         if "labd " in text and (self.slice is not None or self.lab_flag is not None):
             from labd.lab.model import in_lab
 
             text = in_lab(text, self.lab_words()) or ""
-        if self.json and self.face == "cli":
+        if self.json and self.face != "rpc":
             from labd.jsonlight import dumps
 
             self.err(encode(dumps({"note": text}) + "\n"))
@@ -130,6 +133,19 @@ class Call:
     def journal_dir(self, target: str, interface: str) -> str:
         """Where the journal of an interface of this call's lab is kept."""
         return paths.journal_dir(self.env, self.lab_path, target, interface)
+
+
+#: Environment variable by which `labd mcp` says that a call is not typed: the face and the client's name.
+FACE_VARIABLE = "LABD_FACE"
+
+
+def face_of(env: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """The face that a command line came through, and what the record tells of the client behind it.
+
+    Takes the variable out of `env`: hooks are not asked through that face.
+    """
+    face, _, client = env.pop(FACE_VARIABLE, "").partition(" ")
+    return ("mcp", {"client": client}) if face == "mcp" else ("cli", {})
 
 
 def encode(text: str) -> bytes:

@@ -11,7 +11,7 @@ import sys
 
 from labd import __version__, shim
 from labd.argv import parse
-from labd.call import Call, encode
+from labd.call import Call, encode, face_of
 from labd.errors import Busy, LabdError, Unreachable
 from labd.jsonlight import dumps, pretty
 from labd.record import Passage
@@ -64,11 +64,13 @@ def own_call(argv: list[str]) -> Call:
         cwd = os.getcwd()
     except OSError:
         cwd = ""
+    env = dict(os.environ)
+    face, client = face_of(env)
     call = Call(
-        face="cli",
+        face=face,
         argv=argv,
         cwd=cwd,
-        env=dict(os.environ),
+        env=env,
         out=sink.out,
         err=sink.err,
         read_stdin=lambda: sys.stdin.buffer.read(),
@@ -76,7 +78,7 @@ def own_call(argv: list[str]) -> Call:
         stdin_tty=_is_tty(0),
         stdout_tty=stdout_tty,
         stderr_tty=stderr_tty,
-        caller={"pid": os.getpid(), "ppid": os.getppid(), "uid": os.getuid()},
+        caller={"pid": os.getpid(), "ppid": os.getppid(), "uid": os.getuid(), **client},
         program=os.path.join(cwd, sys.argv[0]),
     )
     call.flush = sink.flush
@@ -228,7 +230,7 @@ def _answer(call: Call, op: Operation, args: Args) -> int:
     if type(found).__name__ == "Answer":
         code, text, found = found.code, found.text, found.data
     if call.json:
-        call.out(encode((pretty(found) if call.face == "cli" else dumps(found)) + "\n"))
+        call.out(encode((dumps(found) if call.face == "rpc" else pretty(found)) + "\n"))
         return int(code)
     if text is None:
         text = op.text(found, call) if op.text else _plain(found)

@@ -67,6 +67,7 @@ class Passage:
             "ppid": caller.get("ppid"),
             "uid": caller.get("uid", os.getuid()),
             "face": call.face,
+            **({"client": caller["client"]} if "client" in caller else {}),
             **decided,
         }
         self._write(fields)

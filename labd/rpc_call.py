@@ -8,25 +8,27 @@ from typing import Any
 
 import trio
 
-from labd.call import Call
+from labd.call import Call, face_of
 from labd.cli import Sink, width_of
 from labd.errors import LabdError, Usage
 from labd.rpc_peer import Peer
 
 
 def argv_call_of(fields: list[bytes], peer: Peer) -> Call:
-    """The Call of a thin client's request (`labd.thin.hello` has the order). Raises ValueError for any other form."""
+    """The Call of a thin client's request (`labd.thin.request` has the order). Raises ValueError for any other form."""
     texts = [os.fsdecode(field) for field in fields]
     if len(texts) < 8 or texts[0] != "2":
         raise ValueError("another protocol")
     gap = texts.index("", 7)
     cwd, ttys, columns, program, parent = texts[2:7]
-    sink = Sink(lambda fd, data: trio.from_thread.run(peer.frame, fd, data))
+    sink = Sink(peer.frame)
+    env = dict([_pair(text) for text in texts[7:gap]])
+    face, client = face_of(env)
     call = Call(
-        face="cli",
+        face=face,
         argv=texts[gap + 1 :],
         cwd=cwd,
-        env=dict([_pair(text) for text in texts[7:gap]]),
+        env=env,
         out=sink.out,
         err=sink.err,
         read_stdin=lambda: trio.from_thread.run(peer.stdin),
@@ -34,7 +36,7 @@ def argv_call_of(fields: list[bytes], peer: Peer) -> Call:
         stdin_tty=ttys[:1] == "1",
         stdout_tty=ttys[1:2] == "1",
         stderr_tty=ttys[2:3] == "1",
-        caller={"pid": peer.pid, "ppid": int(parent), "uid": peer.uid},
+        caller={"pid": peer.pid, "ppid": int(parent), "uid": peer.uid, **client},
         program=os.path.join(cwd, program),
     )
     call.flush = sink.flush

@@ -186,6 +186,17 @@ async def start_board(argv: list[str], cwd: str) -> trio.Process:
     )
 
 
+async def start_own(words: list[str], given: int, *, env: dict[str, str]) -> trio.Process:
+    """Start `labd WORDS` with pipes, in a session of its own. It reads `given` bytes; the end of its input ends it."""
+    import subprocess
+
+    import trio
+
+    argv = [sys.executable, "-P", "-m", "labd.mcp_child", str(given), *words]
+    pipe = subprocess.PIPE
+    return await trio.lowlevel.open_process(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True)
+
+
 async def start_camera(runtime: str, name: str) -> trio.Process:
     """Start the capture process of a target's screen, with pipes on stdin and stdout; the end of stdin ends it."""
     import subprocess

@@ -3,7 +3,7 @@
 Imports only what is built in, and _socket, since each import costs a start (a test pins this). Without a daemon it
 hands over to `labd.cli`, which is the same code that renders inside the daemon.
 
-The wire: `X<len>\\n` and NUL-joined fields to the daemon (see `hello`); back come
+The wire: `X<len>\\n` and NUL-joined fields to the daemon (see `request`); back come
 `a\\n` (the daemon lives and took the request), `o<len>\\n…` for stdout, `e<len>\\n…` for stderr,
 `i\\n` (it wants stdin: the answer is `d<len>\\n…`, and `d0\\n` at the end), `x<code>\\n`,
 and where this process must do the work itself `v<version>\\n` (it is another version), `f\\n` (too many calls run
@@ -119,15 +119,20 @@ def local(argv: list[str], daemon_version: str = "") -> int:
 
 
 def hello(argv: list[str]) -> bytes:
+    """The request of this very process."""
+    ttys = "".join("1" if _is_tty(fd) else "0" for fd in (0, 1, 2))
+    return request(argv, ttys.encode(), _columns(ttys), environ)
+
+
+def request(argv: list[str], ttys: bytes, columns: bytes, env: "dict[bytes, bytes]") -> bytes:
     """The request: protocol, version, cwd (empty: gone), tty bits, columns, program, parent's pid, environment, an
     empty field, the words."""
     try:
         cwd = getcwdb()
     except OSError:
         cwd = b""
-    ttys = "".join("1" if _is_tty(fd) else "0" for fd in (0, 1, 2))
-    fields = [b"2", __version__.encode(), cwd, ttys.encode(), _columns(ttys), _bytes(sys.argv[0]), b"%d" % getppid()]
-    fields += [k + b"=" + v for k, v in environ.items() if k.startswith(b"LABD_") or k in ENV_NAMES]
+    fields = [b"2", __version__.encode(), cwd, ttys, columns, _bytes(sys.argv[0]), b"%d" % getppid()]
+    fields += [k + b"=" + v for k, v in env.items() if k.startswith(b"LABD_") or k in ENV_NAMES]
     body = b"\0".join([*fields, b"", *map(_bytes, argv)])
     return b"X%d\n%s" % (len(body), body)
 

@@ -39,6 +39,7 @@ NOUNS = {
     "helper": ("helper", "small programs for power and input hooks"),
     "skill": ("skill", "guides for agents, to read on demand"),
     "completion": ("completion", "have bash, zsh or fish complete these words"),
+    "mcp": ("mcp", "the bench as tools of an agent's program"),
     "man": ("man", "the manual pages"),
     "commands": ("commands", "every command, searchable and machine-readable"),
 }

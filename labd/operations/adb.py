@@ -162,7 +162,7 @@ def devices(call: Call, args: Args) -> list[dict[str, str]]:
         raise LabdError(f"adb devices failed (exit code {code}): {_text(err).strip()[-300:]}", hint="adb kill-server")
     found = adb.listed(_text(out))
     if not found:
-        call.note("adb sees no device; is USB debugging on, and the cable one for data?")
+        call.reason("adb sees no device; is USB debugging on, and the cable one for data?")
     return found
 
 
@@ -224,6 +224,7 @@ OPERATIONS = (
         "an interactive shell on the device",
         effect="actuate",
         where="client",
+        terminal=True,
         params=(TARGET,),
         handler=shell,
         examples=(("labd adb shell tablet", "a shell"),),

@@ -36,7 +36,7 @@ def show(call: Call, args: Args) -> dict[str, Any]:
 
     lab = call.lab()
     if not lab.targets:
-        call.note(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
+        call.reason(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
     rest = {key: lab.data[key] for key in ("policy", "journal") if lab.data.get(key)}
     data: dict[str, Any] = redacted({"path": lab.path, **rest, "hosts": lab.hosts})
     return {**data, "targets": {name: target_facts(lab, name) for name in lab.targets}}
@@ -123,6 +123,7 @@ OPERATIONS = (
         "open the lab file in an editor, and check it afterwards",
         effect="config",
         where="client",
+        terminal=True,
         handler=edit,
         doc="Opens $VISUAL, else $EDITOR, else vi. What you save is kept even if it is no valid lab; then the place of "
         "the mistake is named and the exit code is 1.",

@@ -200,6 +200,7 @@ OPERATIONS = (
         "run the daemon in the foreground",
         effect="admin",
         where="client",
+        terminal=True,
         handler=run_daemon,
         doc="For systemd and launchd; everybody else needs nothing, since the first runtime verb starts the daemon. "
         "Its policy level is LABD_POLICY's at its start (default bench) and stays that.",

@@ -124,13 +124,13 @@ class Operation:
     must parse. `opaque` says that the trailing words belong to another program and are not checked.
     `missing` says what is not there yet: the words, the help and the checks work, running it is exit 7.
     `acting` names parameters that make an operation, which only looks without them, an `actuate` when they are given
-    (an `admin` stays one);
+    (an `admin` stays one); `terminal` says that it is for a person at a terminal, or never ends;
     `looking` names switches that make one which acts an `observe`. `stays` says that it runs here wherever the
     hardware is wired to: it reads the lab file and no more.
     """
 
     __slots__ = ("acting", "aliases", "doc", "effect", "examples", "handler", "looking", "missing", "opaque", "params",
-                 "path", "stays", "stream", "summary", "text", "where")  # fmt: skip
+                 "path", "stays", "stream", "summary", "terminal", "text", "where")  # fmt: skip
 
     def __init__(
         self,
@@ -151,6 +151,7 @@ class Operation:
         acting: tuple[str, ...] = (),
         looking: tuple[str, ...] = (),
         stays: bool = False,
+        terminal: bool = False,
     ) -> None:
         assert effect in EFFECTS, effect
         assert where in PLACES, where
@@ -171,6 +172,7 @@ class Operation:
         self.acting = acting
         self.looking = looking
         self.stays = stays
+        self.terminal = terminal
 
     @property
     def channel(self) -> str:

@@ -101,7 +101,7 @@ def _seen_words(item: dict[str, Any]) -> str:
 
 def _told_first(call: Call, data: dict[str, Any], error: LabdError) -> None:
     """Under --json, the data before the error; else what was seen before it went wrong, as notes."""
-    if call.json and call.face == "cli":
+    if call.json and call.face != "rpc":
         from labd.call import encode
         from labd.jsonlight import pretty
 

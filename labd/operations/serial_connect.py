@@ -98,6 +98,7 @@ SERIAL_CONNECT = Operation(
     effect="actuate",
     looking=("read_only",),
     where="client",
+    terminal=True,
     params=(
         TARGET,
         INTERFACE,

@@ -144,7 +144,7 @@ def _output(args: Args, kept: list[bytes]) -> dict[str, Any]:
 def _failed(call: Call, error: LabdError, data: dict[str, Any]) -> None:
     """Tell what was received before it went wrong; where there is no --json it has been told."""
     call.flush()
-    if call.json and call.face == "cli":
+    if call.json and call.face != "rpc":
         from labd.call import encode
         from labd.jsonlight import pretty
 
