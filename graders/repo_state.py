@@ -16,7 +16,7 @@ NAME = "repo_state"
 #: The first word of a reflog's reason → the commands that write it. Other reasons are any command's.
 WRITTEN_BY = {
     "commit": {"commit", "cherry-pick", "revert", "rebase", "am", "merge", "stash"},
-    "reset": {"reset", "stash", "rebase", "checkout"},
+    "reset": {"reset", "stash", "rebase", "checkout", "revert", "cherry-pick", "merge", "am"},
     "branch": {"branch", "checkout", "switch"},
     "checkout": {"checkout", "switch", "bisect", "rebase", "stash", "worktree"},
     "cherry-pick": {"cherry-pick", "rebase"},

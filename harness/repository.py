@@ -44,13 +44,22 @@ class _Git:
         ran = execute.run([*self._words, *words], env=self._env, cwd=self._work, limit_s=LIMIT_S, stdin=stdin)
         return ran.code, ran.stdout.decode("utf-8", "replace")
 
-    def content(self, sha: str) -> str:
-        """The text of a file's content, or its digest where that is long; asked for once."""
-        if sha not in self._texts:
-            text = self.ask("cat-file", "blob", sha)[1]
+    def raw(self, *words: str, stdin: bytes = b"") -> bytes:
+        return execute.run([*self._words, *words], env=self._env, cwd=self._work, limit_s=LIMIT_S, stdin=stdin,
+                           kept=MOST * TEXT_BYTES).stdout  # fmt: skip
+
+    def contents(self, tree: dict[str, str]) -> dict[str, str]:
+        """The text of each file of a tree, or its digest where that is long; each content is asked for once."""
+        missing = sorted({sha for sha in tree.values() if sha not in self._texts})
+        told = self.raw("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in missing).encode()) if missing else b""
+        for sha in missing:
+            head, _, told = told.partition(b"\n")
+            words = head.split(b" ")
+            size = int(words[2]) if len(words) == 3 else 0
+            text, told = told[:size].decode("utf-8", "replace"), told[size + 1 :] if len(words) == 3 else told
             long = len(text) > TEXT_BYTES
             self._texts[sha] = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" if long else text
-        return self._texts[sha]
+        return {name: self._texts[sha] for name, sha in tree.items()}
 
     def lines(self, *words: str, end: str = "\n") -> list[str]:
         return [line for line in self.ask(*words)[1].split(end) if line]
@@ -119,8 +128,7 @@ def _commits(git: _Git, *which: str) -> Iterator[dict[str, Any]]:
 def _branch(git: _Git, at: str, commits: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """A branch: its commits, the newest first, and the text of its files."""
     log = [commits[sha] for sha in git.lines("rev-list", "--topo-order", f"--max-count={MOST}", at) if sha in commits]
-    shas = _tree(git, at)
-    return {"sha": at, "log": log, "files": {name: git.content(sha) for name, sha in shas.items()}}
+    return {"sha": at, "log": log, "files": git.contents(_tree(git, at))}
 
 
 def _tree(git: _Git, at: str) -> dict[str, str]:
@@ -146,7 +154,7 @@ def _stash(git: _Git) -> list[dict[str, Any]]:
     for line in git.lines("log", "-g", "--format=%H %gs", "refs/stash", "--")[:MOST]:
         sha, _, message = line.partition(" ")
         changed = git.lines("diff-tree", "--no-ext-diff", "-r", "-z", "--name-only", f"{sha}^1", sha, end="\0")
-        files = {name: git.content(at) for name, at in _tree(git, sha).items() if name in changed}
+        files = git.contents({name: at for name, at in _tree(git, sha).items() if name in changed})
         found.append({"sha": sha, "message": message, "names": sorted(changed), "files": files})
     return found
 
