@@ -5,17 +5,16 @@ gets one bucket; one whose next action nobody can know (the log is cut, say) get
 not correct**: that an agent moved on says that it had enough to go on, not that it was right.
 """
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from typing import Any, Literal
 
 from graders import sufficiency_acts as acts
 from graders.shell_found import Found as Command
 from graders.sufficiency_acts import Act, Thing
-from graders.sufficiency_returned import Answer, Shelf
+from graders.sufficiency_log import Log, number, thread
+from graders.sufficiency_returned import Answer, Shelf, telling
 
 Bucket = Literal["again", "help_again", "around", "read_returned", "read_not_returned", "search", "moved_on"]
 
@@ -34,8 +33,6 @@ OF_PROGRAMS = frozenset({"help_again", "around"})
 
 #: How it is known which calls were made before the answer was there.
 Concurrency = Literal["messages", "order", "unknowable"]
-
-_MAIN = "main"
 
 
 @dataclass(frozen=True)
@@ -114,90 +111,49 @@ def buckets(thing: Thing) -> list[str]:
 
 def measure(transcript: Mapping[str, Any], thing: Thing) -> Found:
     """Judge every answered call of the thing in a log. Never raises, whatever the calls are."""
-    log = _Log(transcript)
-    if thing.tool:
-        mine = [call for call in log.calls if acts.asks(call, thing) is not None]
-        thing = replace(thing, servers=frozenset(acts.server(str(call.get("tool"))) for call in mine) - {""})
-    judge = _Judge(log, thing)
-    for call in log.calls:
+    judge = _Judge(transcript, thing)
+    for call in judge.log.calls:
         judge.take(call)
     return judge.found()
-
-
-class _Log:
-    """What was called and said in each thread, in order, and how its threads end."""
-
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.told = told
-        self.calls = sorted(_dicts(told.get("calls")), key=_number)
-        self.by_id = {str(call.get("id")): call for call in self.calls}
-        self.entries: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-        for entry in sorted([*self.calls, *_dicts(told.get("messages"))], key=_number):
-            self.entries[_thread(entry)].append(entry)
-        self.started_by = {str(one.get("by_call")): str(one.get("id")) for one in _dicts(told.get("threads"))
-                           if one.get("by_call")}  # fmt: skip
-        self.started = {thread: call for call, thread in self.started_by.items()}
-
-    def before(self, call: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
-        """Whether `later` was made before the answer to `call` was there."""
-        message = call.get("message_id")
-        return (message is not None and later.get("message_id") == message) or _number(later) <= _answered(call)
-
-    def behind(self, call: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        """The calls that come later in the thread, and what the user says after the agent answered: that ends them."""
-        spoken = False
-        for entry in self._later(call):
-            if "tool" in entry:
-                yield entry
-            elif entry.get("role") == "assistant":
-                spoken = spoken or _number(entry) > _answered(call)
-            elif entry.get("role") == "user" and spoken:
-                yield entry
-                return
-
-    def _later(self, call: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        entries = self.entries[_thread(call)]
-        return islice(entries, bisect_right(entries, _number(call), key=_number), None)
-
-    def unfinished(self, call: Mapping[str, Any]) -> str:
-        """Why the end of the call's thread is no final answer; empty where it is one."""
-        thread = _thread(call)
-        said = any(one.get("role") == "assistant" for one in self._later(call))
-        if thread != _MAIN:
-            parent = self.by_id.get(self.started.get(thread, ""))
-            over = said or (parent is not None and parent.get("state") in ("done", "failed", "unknown"))
-            return "" if over else "the log ends within the subagent's work"
-        ended = self.told.get("ended")
-        how = str(ended.get("how")) if isinstance(ended, dict) else "unknown"
-        if self.told.get("truncated"):
-            return "the log is cut off"
-        if how == "completed" or (how == "unknown" and said):
-            return ""
-        return {"cut": "the log ends before the agent did", "unknown": "the log tells no end"}.get(
-            how, f"the agent was ended: {how.replace('_', ' ')}"
-        )
-
-    def tells_of(self, delegation: Mapping[str, Any]) -> bool:
-        """Whether a delegation of which no thread is here ran no tool, and not only somewhere else."""
-        stream = self.told.get("product") == "claude" and self.told.get("format") == "stream-json"
-        return stream or str(delegation.get("id")) in self.started_by or delegation.get("state") == "denied"
 
 
 class _Judge:
     """Goes through the calls of a log in order."""
 
-    def __init__(self, log: _Log, thing: Thing) -> None:
-        self.log, self.thing = log, thing
+    def __init__(self, transcript: Mapping[str, Any], thing: Thing) -> None:
+        self._acts: dict[int, Act] = {}
+        self.log = Log(transcript, self._act)
+        asked = ((id(call), acts.asks(call, thing)) for call in self.log.calls)
+        self.asked = {name: found for name, found in asked if found is not None}
+        self.thing = self._learned(thing)
         self.judged: list[Judged] = []
         self.failed: list[str] = []
         self.unanswered: list[str] = []
         self.earlier: dict[str, Shelf] = defaultdict(Shelf)
         self.routes = self.routes_answered = 0
         self.known: set[Concurrency] = set()
+        self._last: tuple[Mapping[str, Any], frozenset[str]] = {}, frozenset()
+
+    def _learned(self, thing: Thing) -> Thing:
+        """With what the log itself tells: the servers of the tool, the program's first words."""
+        if thing.tool:
+            mine = {acts.server(str(call.get("tool"))) for call in self.log.calls if id(call) in self.asked}
+            return replace(thing, servers=frozenset(mine - {""}))
+        return replace(thing, first=frozenset(
+            found.words[1] for every in self.asked.values() for found in every
+            if len(found.words) > 1 and acts.may_be_verb(found.words[1])
+        ))  # fmt: skip
+
+    def _act(self, call: Mapping[str, Any]) -> Act:
+        """What a call is, found out once."""
+        known = self._acts.get(id(call))
+        if known is None:
+            known = self._acts[id(call)] = acts.act(call, self.thing)
+        return known
 
     def take(self, call: Mapping[str, Any]) -> None:
         """One call: the thing's own is judged."""
-        found = acts.asks(call, self.thing)
+        found = self.asked.get(id(call))
         if found is None:
             if acts.routes(call, self.thing):
                 self.routes += 1
@@ -213,39 +169,34 @@ class _Judge:
             answer = Answer(call["output"])
             bucket, shown, note, concurrent = self._next(call, commands, answer)
             self.known.add(_known_by(call))
-            self.judged.append(Judged(_number(call), _thread(call), asked, bucket, shown, note, answer.shipped,
+            self.judged.append(Judged(number(call), thread(call), asked, bucket, shown, note, answer.shipped,
                                       answer.size, concurrent))  # fmt: skip
-            self.earlier[_thread(call)].add(answer)
+            self.earlier[thread(call)].add(answer)
 
     def _next(
         self, call: Mapping[str, Any], commands: Sequence[tuple[str, ...]], answer: Answer
     ) -> tuple[Bucket | None, str, str, int]:
         """(bucket, the next action for a person, what else is to be said, concurrent file accesses)."""
-        concurrent = 0
-        for one in self.log.behind(call):
-            if "tool" not in one:
-                return "moved_on", "(answered; then the user went on)", "", concurrent
-            act = acts.act(one, self.thing)
-            if self.log.before(call, one):
-                concurrent += act.kind in ("read", "search")
-            elif act.kind == "delegate":
-                return (*self._delegated(one, act, call, commands, answer), concurrent)
-            elif act.kind != "aside":
-                return (*self._bucket(act, one, call, commands, answer), concurrent)
-        unfinished = self.log.unfinished(call)
-        return (None, unfinished, "", concurrent) if unfinished else ("moved_on", "(final answer)", "", concurrent)
+        one, concurrent = self.log.behind(call)
+        if one is None:
+            unfinished = self.log.unfinished(call)
+            return (None, unfinished, "", concurrent) if unfinished else ("moved_on", "(final answer)", "", concurrent)
+        if "tool" not in one:
+            return "moved_on", "(answered; then the user went on)", "", concurrent
+        act = self._act(one)
+        if act.kind == "delegate":
+            return (*self._delegated(one, act, call, commands, answer), concurrent)
+        return (*self._bucket(act, one, call, commands, answer), concurrent)
 
     def _delegated(
         self, delegation: Mapping[str, Any], act: Act, call: Mapping[str, Any],
         commands: Sequence[tuple[str, ...]], answer: Answer,
     ) -> tuple[Bucket | None, str, str]:  # fmt: skip
         """By the first thing that the subagent did. What it delegates itself is stepped over."""
-        thread = self.log.started_by.get(str(delegation.get("id")), "")
-        for one in (entry for entry in self.log.entries.get(thread, ()) if "tool" in entry):
-            inner = acts.act(one, self.thing)
-            if inner.kind not in ("aside", "delegate"):
-                bucket, shown, note = self._bucket(inner, one, call, commands, answer)
-                return bucket, f"{act.shown} → {shown}", note
+        inner = self.log.delegated(delegation)
+        if inner is not None:
+            bucket, shown, note = self._bucket(self._act(inner), inner, call, commands, answer)
+            return bucket, f"{act.shown} → {shown}", note
         if not self.log.tells_of(delegation):
             return None, f"{act.shown}: what the subagent did is not in this log", ""
         return "moved_on", f"{act.shown} (ran no tool)", ""
@@ -263,8 +214,11 @@ class _Judge:
         if act.kind == "read":
             return self._read(act, one, call, answer)
         if act.kind == "search":
-            shown = _output(one)
-            return "search", act.shown, "what it found had been returned" if shown and answer.shelf.shows(shown) else ""
+            return (
+                "search",
+                act.shown,
+                "what it found had been returned" if answer.shelf.shows(self._lines(one)) else "",
+            )
         around = act.kind == "write" and self.thing.program and any(map(answer.shelf.names, act.paths))
         if act.kind == "around" or around:
             return "around", act.shown, "by hand" if around else ""
@@ -277,11 +231,14 @@ class _Judge:
         if self.thing.tool:
             same = one.get("input") == call.get("input") and one.get("tool") == call.get("tool")
             return "again", f"{act.shown} {acts.query(one, ())}", "the same words" if same else ""
-        verbs = [self.thing.verb(words) for words in commands]
-        if self.thing.verb(act.words) not in verbs:
+        asked = [words for words in commands if not acts.is_help(words)]
+        if not asked:
+            return "moved_on", act.shown, "what its help was for"
+        ours = self.thing.verbs(act.words)
+        if not any(self.thing.verbs(words) & ours for words in asked):
             return "moved_on", act.shown, "another command of it"
-        same = any(tuple(words[1:]) == act.words[1:] for words in commands)
-        if not same and self.thing.verb(act.words) in self.thing.writes:
+        same = any(tuple(words[1:]) == act.words[1:] for words in asked)
+        if not same and ours & self.thing.writes:
             return "moved_on", act.shown, "the next change"
         return "again", act.shown, "the same words" if same else "other words"
 
@@ -291,14 +248,20 @@ class _Judge:
         """Whether what is read was returned: by this answer, or by an earlier one of this thread."""
         if not act.known or not act.paths:
             return None, f"{act.shown}: which files, its text does not tell", ""
-        shown = _output(one) if len(act.paths) == 1 else None
-        now, before = answer.shelf, self.earlier[_thread(call)]
+        shown = self._lines(one) if len(act.paths) == 1 else frozenset()
+        now, before = answer.shelf, self.earlier[thread(call)]
         missed = [path for path in act.paths if not (now.ships(path, shown) or before.ships(path, shown))]
         if missed:
             named = now.names(missed[0]) or before.names(missed[0])
             return "read_not_returned", act.shown, "named, not returned" if named else ""
         late = any(not now.ships(path, shown) for path in act.paths)
         return "read_returned", act.shown, "returned by an earlier call" if late else ""
+
+    def _lines(self, call: Mapping[str, Any]) -> frozenset[str]:
+        """The lines that a read or a search showed: those of the last one that was asked for are kept."""
+        if self._last[0] is not call:
+            self._last = call, telling(_output(call) or "")
+        return self._last[1]
 
     def found(self) -> Found:
         """All that was found."""
@@ -331,22 +294,3 @@ def _known_by(call: Mapping[str, Any]) -> Concurrency:
 def _output(call: Mapping[str, Any]) -> str | None:
     told = call.get("output")
     return told if isinstance(told, str) and call.get("state") != "failed" else None
-
-
-def _thread(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("thread") or _MAIN)
-
-
-def _number(entry: Mapping[str, Any]) -> int:
-    n = entry.get("n")
-    return n if isinstance(n, int) else 0
-
-
-def _answered(call: Mapping[str, Any]) -> int:
-    """The last entry that was told when the answer came; 0 where that is not known."""
-    n = call.get("answered_n")
-    return n if isinstance(n, int) else 0
-
-
-def _dicts(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -6,6 +6,7 @@ command is that asks the thing or touches a file; other commands (a build, a scr
 
 import json
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,9 @@ _QUERY_KEYS = ("query", "question", "q", "task", "prompt", "pattern", "symbol", 
 #: Commands that say nothing by themselves.
 _SILENT = frozenset({"cd", "pushd", "popd", "pwd", "sleep", "true", ":", "export", "set", "wait", ""})
 _PAGES = frozenset({"man", "info", "tldr", "whatis", "apropos"})
+#: Options that take no value, by custom.
+_FLAGS = frozenset(("-q", "-v", "-vv", "-vvv", "-y", "-h", "-V", "--quiet", "--verbose", "--debug", "--json", "--yes",
+                    "--help", "--version", "--dry-run"))  # fmt: skip
 _RUNNERS = frozenset({"npx", "bunx", "uvx", "pipx", "python", "python3", "bun", "pnpm", "yarn", "uv"})
 
 
@@ -50,14 +54,15 @@ class Thing:
     """What is judged. Exactly one of `tool` (a name, * allowed) and `program` is set.
 
     servers: the MCP servers of the tool, whose other tools ask the same thing. commands: the program's command paths,
-    where they are known. writes: those of them that change something: with other words they are other work. programs,
-    files: what goes around it. skills: its guides, by name.
+    where they are known. writes: those of them that change something: with other words they are other work. first:
+    words that are known to begin a command. programs, files: what goes around it. skills: its guides, by name.
     """
 
     tool: str = ""
     program: str = ""
     commands: frozenset[tuple[str, ...]] = frozenset()
     writes: frozenset[tuple[str, ...]] = frozenset()
+    first: frozenset[str] = frozenset()
     programs: frozenset[str] = frozenset()
     files: tuple[str, ...] = ()
     skills: frozenset[str] = frozenset()
@@ -66,14 +71,17 @@ class Thing:
     def __str__(self) -> str:
         return f"the tool {self.tool}" if self.tool else f"the program {self.program}"
 
-    def verb(self, words: Sequence[str]) -> tuple[str, ...]:
-        """The command among the program's words: the longest known path, else the first word that is no option."""
+    def verbs(self, words: Sequence[str]) -> frozenset[tuple[str, ...]]:
+        """What may be the command among the program's words: the longest path that is known, else what `leading` says,
+        and of that a word that is known to begin a command. The empty path where there is none."""
         plain = [word for word in words[1:] if not word.startswith("-")]
         for start in range(len(plain)):
             for end in range(min(len(plain), start + 4), start, -1):
                 if tuple(plain[start:end]) in self.commands:
-                    return tuple(plain[start:end])
-        return tuple(plain[:1])
+                    return frozenset({tuple(plain[start:end])})
+        told = leading(words[1:])
+        sure = [word for word in told if word in self.first]
+        return frozenset((word,) for word in sure[:1] or told) or frozenset({()})
 
 
 @dataclass(frozen=True)
@@ -258,7 +266,31 @@ def _of(one: Access, thing: Thing, written: Sequence[str]) -> Kind | None:
 def is_help(words: Sequence[str]) -> bool:
     """Whether the program is asked for its help."""
     own = list(words[1 : words.index("--")] if "--" in words else words[1:])
-    return any(word in ("--help", "-h", "--man") for word in own) or own[:1] == ["help"]
+    return any(word in ("--help", "-h", "--man") for word in own) or leading(own)[:1] == ["help"]
+
+
+def leading(words: Sequence[str]) -> list[str]:
+    """The words that may be a program's command, with nothing known of its options: the first, unless it may be the
+    value of the option before it. That of one letter takes it, by custom, where more words follow; of a long one
+    nobody knows, so that the word behind it may be the command, too."""
+    found: list[str] = []
+    option = ""
+    for at, word in enumerate(words):
+        if word.startswith("-"):
+            option = "" if "=" in word or word in _FLAGS or word.startswith("--no-") else word
+            continue
+        last = all(one.startswith("-") for one in words[at + 1 :])
+        if may_be_verb(word) and (not option or last or option.startswith("--")):
+            found.append(word)
+        if not option:
+            break
+        option = ""
+    return found
+
+
+def may_be_verb(word: str) -> bool:
+    """Whether a word looks like a command's name: no option, number, file or address."""
+    return re.fullmatch(r"[A-Za-z][\w:-]*", word) is not None
 
 
 def _around(name: str, paths: Sequence[str], thing: Thing) -> bool:

@@ -24,7 +24,7 @@ TELLING = 8
 
 #: What may be a path; `_is_path` decides.
 _WORD = r"(?P<path>[\w.@~+\-/\\]+)"
-_WORDS = re.compile(r"[\w.@~+\-/\\]+")
+_PATHS = re.compile(r"(?<![\w.@~+\-/\\])[\w@~+\-]*+[./\\][\w.@~+\-/\\]++")
 _ENDING = re.compile(r"[^/\\.]\.\w{1,12}$|^[A-Z][\w-]*file$")
 #: The headings that stand for a file's section whatever follows; a label needs content behind it.
 _HEADINGS = tuple(
@@ -41,14 +41,17 @@ _HEADINGS = tuple(
 _MARKS = frozenset("#*=-+</")
 _LABEL = re.compile(rf"\s{{0,3}}(?:[Ff]ile(?:name)?:? +|[Pp]ath:? +)?[`*\"']{{0,3}}{_WORD}[`*\"']{{0,3}}:?$")
 _CONTENT = re.compile(r"^\s*(?:```|~~~|\d{1,6}\s*[\t|:→│])|^(?: {4}|\t)\S")
-_NUMBERED = re.compile(r"^\s*\d{1,6}(?:\t|→|: ?|\| ?|│ ?)")
+_LINES = re.compile(r"^[^\S\n]*+(?:\d{1,6}(?:\t|→|: ?|\| ?|│ ?))?+[^\S\n]*+(\S(?:.*\S)?)", re.MULTILINE)
+#: The lines that may be a heading, or nothing but a path: the few that are worth a look.
+_CANDIDATES = re.compile(r"^(?! {4})(?:[^\S\n]{0,3}[#*=\-+</].*|[^\S\n]{0,3}(?:[A-Za-z]{4,8}:?[ \t]+)?[`*\"']{0,3}"
+                         r"[\w.@~+\-/\\]++[`*\"']{0,3}:?)$", re.MULTILINE)  # fmt: skip
 
 _PATH_KEYS = ("path", "file", "file_path", "filePath", "filename", "relativePath", "uri", "name")
 _CONTENT_KEYS = ("content", "contents", "text", "source", "code", "body", "snippet", "lines")
 
 
 class Answer:
-    """One answer's text. Everything is worked out when it is asked for."""
+    """One answer's text. Everything is worked out once, when it is asked for."""
 
     def __init__(self, text: str) -> None:
         self.text = text[:MOST_CHARS]
@@ -61,7 +64,21 @@ class Answer:
     @property
     def size(self) -> int:
         """How many lines have something in them."""
-        return sum(bool(line.strip()) for line in self.text.split("\n"))
+        return sum(map(bool, map(str.strip, self.text.split("\n"))))
+
+    @cached_property
+    def lines(self) -> frozenset[int]:
+        """The hashes of its lines that tell something."""
+        return frozenset(map(hash, telling(self.text)))
+
+    @cached_property
+    def named(self) -> dict[str, set[str]]:
+        """Last part → all paths with it that stand in the text."""
+        found: dict[str, set[str]] = {}
+        for word in set(_PATHS.findall(self.text)):
+            path = _plain(word.rstrip("./\\"))
+            found.setdefault(posixpath.basename(path), set()).add(path)
+        return found
 
     @cached_property
     def shelf(self) -> "Shelf":
@@ -77,39 +94,42 @@ class Shelf:
     def __init__(self) -> None:
         self._shipped: dict[str, set[str]] = {}
         self._lines: set[int] = set()
-        self._named: set[str] = set()
-        self._waiting: list[Answer] = []
+        self._named: dict[str, set[str]] = {}
+        self._new: tuple[list[Answer], ...] = ([], [], [])
 
     def add(self, answer: Answer) -> None:
-        """One more answer. It is looked into when somebody asks."""
-        self._waiting.append(answer)
+        """One more answer. It is looked into when somebody asks, for no more than what is asked."""
+        for waiting in self._new:
+            waiting.append(answer)
 
-    def _look(self) -> None:
-        for answer in self._waiting:
-            for path in answer.shipped:
-                self._shipped.setdefault(posixpath.basename(_plain(path)), set()).add(path)
-            self._lines.update(map(hash, _telling(answer.text)))
-            self._named.update(_names(answer.text))
-        self._waiting = []
-
-    def ships(self, path: str, read: str | None = None) -> bool:
-        """Whether the content of the file was returned. `read`: what a later read of it showed, if that is known."""
-        self._look()
+    def ships(self, path: str, read: frozenset[str] = frozenset()) -> bool:
+        """Whether the content of the file was returned. `read`: the lines that a later read of it showed."""
+        for answer in _taken(self._new[0]):
+            for one in answer.shipped:
+                self._shipped.setdefault(posixpath.basename(_plain(one)), set()).add(one)
         last = posixpath.basename(_plain(path))
         near = self._shipped.get(last, set()) if not _globbed(path) else set().union(*self._shipped.values())
-        return any(same(path, one) for one in near) or (read is not None and self.shows(read))
+        return any(same(path, one) for one in near) or self.shows(read)
 
-    def shows(self, read: str) -> bool:
-        """Whether this much of a text was here already: three lines that tell something, or all it has."""
-        self._look()
-        told = set(_telling(read))
-        return bool(told) and sum(hash(line) in self._lines for line in told) >= min(ENOUGH, len(told))
+    def shows(self, read: frozenset[str]) -> bool:
+        """Whether these lines (`telling`) were here already: three of them, or all there are."""
+        for answer in _taken(self._new[1]):
+            self._lines |= answer.lines
+        return bool(read) and sum(hash(line) in self._lines for line in read) >= min(ENOUGH, len(read))
 
     def names(self, path: str) -> bool:
-        """Whether the file is named: by its last part, or the last two where that has no ending."""
-        self._look()
-        parts = _plain(path).split("/")
-        return (parts[-1] if "." in parts[-1].strip(".") else "/".join(parts[-2:])) in self._named
+        """Whether the file is named: by its path, or by the end of it."""
+        for answer in _taken(self._new[2]):
+            for last, paths in answer.named.items():
+                self._named.setdefault(last, set()).update(paths)
+        return any(same(path, one) for one in self._named.get(posixpath.basename(_plain(path)), ()))
+
+
+def _taken(waiting: list[Answer]) -> list[Answer]:
+    """What waits, which no longer does."""
+    found = waiting[:]
+    waiting.clear()
+    return found
 
 
 def same(path: str, other: str) -> bool:
@@ -131,35 +151,22 @@ def _globbed(path: str) -> bool:
     return any(mark in path for mark in "*?[")
 
 
-def _names(text: str) -> Iterator[str]:
-    """The last parts of all that may be a path, and the last two."""
-    for word in set(_WORDS.findall(text)):
-        if "." in word or "/" in word or "\\" in word:
-            parts = word.replace("\\", "/").rstrip("./").split("/")
-            yield parts[-1]
-            yield "/".join(parts[-2:])
-
-
-def _telling(text: str) -> Iterator[str]:
-    for count, line in enumerate(text.split("\n")):
-        if count >= MOST_LINES:
-            return
-        bare = _NUMBERED.sub("", line).strip()
-        if len(bare) >= TELLING:
-            yield bare
+def telling(text: str) -> frozenset[str]:
+    """The lines that tell one file from another, without their numbers."""
+    return frozenset(line for line in _LINES.findall(text, 0, MOST_CHARS)[:MOST_LINES] if len(line) >= TELLING)
 
 
 def _sections(text: str) -> Iterator[str]:
     """The paths of sections. A label with nothing but its path needs content behind it."""
-    lines = text.split("\n")
-    for at, line in enumerate(lines):
-        if line.startswith("    ") or not 2 < len(line) < MOST_HEADING:
+    for line in _CANDIDATES.finditer(text):
+        if not 2 < len(line[0]) < MOST_HEADING:
             continue
         found = None
-        if line.lstrip()[:1] in _MARKS:
-            found = next((match for match in (form.match(line) for form in _HEADINGS) if match), None)
-        if found is None and (label := _LABEL.match(line)):
-            behind = next((one for one in lines[at + 1 : at + 3] if one.strip()), "")
+        if line[0].lstrip()[:1] in _MARKS:
+            found = next((match for match in (form.match(line[0]) for form in _HEADINGS) if match), None)
+        if found is None and (label := _LABEL.match(line[0])):
+            next_two = text[line.end() + 1 : line.end() + 1 + MOST_HEADING].split("\n", 2)[:2]
+            behind = next((one for one in next_two if one.strip()), "")
             found = label if _CONTENT.match(behind) else None
         if found is not None and _is_path(found["path"]):
             yield found["path"]

@@ -27,7 +27,8 @@ SHIPPED = (
 
 @dataclass(frozen=True)
 class Case:
-    """expected: (bucket or None, what the next action or its note says) of each judged call, in order."""
+    """expected: (bucket or None, what the next action or its note says) of each judged call, in order. silent: what
+    none of them may say."""
 
     rule: str
     turns: Sequence[Turn]
@@ -39,6 +40,7 @@ class Case:
     unanswered: int = 0
     concurrent: int = 0
     routes: tuple[int, int] = (0, 0)
+    silent: str = ""
 
 
 def _ask(about: str = "how does send work", output: str | None = SHIPPED, *, error: bool = False) -> Use:
@@ -84,6 +86,8 @@ RULES = (
          [("read_not_returned", "")], forms=THREADS),
     Case("a shell that only waits says nothing", _then(_sh("cd src && sleep 1"), _sh("rg nonce")),
          [("search", "nonce")]),
+    Case("another file of that name is not named", _then(Use("read", "/w/lib/utils.js")),
+         [("read_not_returned", "Read")], forms=("claude", "claude-session"), silent="named"),
     Case("named is not returned", _then(Use("read", "src/canvas.ts")), [("read_not_returned", "named, not returned")]),
     Case("an earlier answer shipped it",
          _turns(_ask(), _ask("utils", "nothing"), Use("read", "src/response.js"), "Done."),
@@ -98,6 +102,19 @@ RULES = (
     Case("the user's next question is no verdict",
          (Turn((_ask(),)), Turn(("So it is.",)), Turn(user="And now?"), Turn((Use("search", "x"),)), Turn(("Done.",))),
          [("moved_on", "the user went on")], forms=("claude", "claude-session", "gemini")),
+    *(Case(f"…but words of the harness are none: {what}",
+           (Turn((_ask(),)), Turn(("Noting.", Use("todo", "x"))), Turn(user=words),
+            Turn((Use("read", "src/other.js"),)), Turn(("Done.",))),
+           [("read_not_returned", "other.js")], forms=("claude", "claude-session", "gemini"))
+      for what, words in (("a reminder", "<system-reminder>The date changed.</system-reminder>"),
+                          ("a notification", "<task-notification>\n<id>b1</id> ended\n</task-notification>"))),
+    Case("…words with a call beside them are no answer",
+         (Turn((_ask(),)), Turn(("Noting.", Use("todo", "x"))), Turn(user="Faster."), Turn((Use("search", "x"),)),
+          Turn(("Done.",))), [("search", "")], forms=("claude", "claude-session", "gemini")),
+    Case("…what a person typed as a command is a person's",
+         (Turn((_ask(),)), Turn(("So it is.",)), Turn(user="<command-name>/review</command-name>"),
+          Turn((Use("search", "x"),)), Turn(("Done.",))), [("moved_on", "the user went on")],
+         forms=("claude", "claude-session", "gemini")),
     Case("a subagent's calls judge nobody else's",
          _turns(_ask(), (Use("edit", "a.js"), Use("delegate", "look", inner=_turns(Use("search", "x")))), "Done."),
          [MOVED], forms=THREADS),
@@ -159,6 +176,30 @@ OF_A_PROGRAM = (
          _turns(_sh("atlas place add a"), _sh("atlas place add b"), _sh("atlas place add b"), "Done."),
          [("moved_on", "the next change"), ("again", "the same words"), MOVED], PROGRAM),
     Case("program: its help", _cli(_sh("atlas city --help", "usage")), [("help_again", "--help"), MOVED], PROGRAM),
+    Case("program: the command after its help",
+         _turns(_sh("atlas city list --help", "usage"), _sh("atlas city list", LIST), "Done."),
+         [("moved_on", "what its help was for"), MOVED], PROGRAM),
+    Case("program: the same help again",
+         _turns(_sh("atlas city --help", "usage"), _sh("atlas city --help", "usage"), "Done."),
+         [("help_again", "--help"), MOVED], PROGRAM),
+    Case("program: its help, then a command's",
+         _turns(_sh("atlas -q help", "x"), _sh("atlas city --help", "x"), "Done."),
+         [("help_again", "city"), MOVED], PROGRAM),
+    *(Case(f"program, nothing known of it: {first} → {second}", _turns(_sh(first, "x"), _sh(second, "x"), "Done."),
+           [(bucket, note), MOVED], Thing(program="kubectl"))
+      for first, second, bucket, note in (
+        ("kubectl -n a get pods", "kubectl get pods -n b", "again", "other words"),
+        ("kubectl -n a get pods", "kubectl -n b get pods", "again", "other words"),
+        ("kubectl -n a get pods", "kubectl -n a delete pod x", "moved_on", "another command"),
+        ("kubectl --context a get pods", "kubectl get pods", "again", "other words"),
+        ("kubectl --context=a get pods", "kubectl -v get nodes", "again", "other words"),
+        ("kubectl get --help", "kubectl get pods", "moved_on", "what its help was for"),
+        ("kubectl a.yaml", "kubectl b.yaml", "again", "other words"),
+    )),
+    Case("program, nothing known of it: a word that begins a command elsewhere is one",
+         _turns(_sh("kubectl get x", "x"), _sh("kubectl --context a get y", "x"),
+                _sh("kubectl --context a logs z", "x"), _sh("kubectl logs z", "x"), "Done."),
+         [("again", ""), ("moved_on", "another command"), ("again", ""), MOVED], Thing(program="kubectl")),
     Case("program: its manual", _cli(_sh("man atlas", "page")), [("help_again", "man atlas")], PROGRAM),
     Case("program: another one around it", _cli(_sh("sqlite3 atlas.db .dump", "x")), [("around", "sqlite3")], PROGRAM),
     Case("program: its files by hand", _cli(Use("edit", "/home/u/atlas.db")), [("around", "atlas.db")], PROGRAM),
@@ -201,6 +242,8 @@ def wrong(case: Case, form: str) -> list[str]:
         for (bucket, shown), (wanted, part) in zip(told, case.expected, strict=False)
     ):
         problems.append(f"found {told}, expected {list(case.expected)}")
+    if case.silent and any(case.silent in shown for _, shown in told):
+        problems.append(f"found {told}, which must not say {case.silent!r}")
     counted = {"failed": len(seen.failed), "unanswered": len(seen.unanswered), "concurrent": seen.concurrent}
     problems += [f"{name}: {count}, expected {getattr(case, name)}" for name, count in counted.items()
                  if count != getattr(case, name)]  # fmt: skip

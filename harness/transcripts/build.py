@@ -68,9 +68,16 @@ class Builder:
         return True
 
     def say(self, role: Role, text: str, *, thread: str = MAIN, t: float | None = None, id: str | None = None) -> None:  # noqa: A002
-        """Something said; nothing is left out silently but empty text."""
+        """Something said; nothing is left out silently but empty text. What no person typed is no user's."""
+        role = "system" if role == "user" and not typed(text) else role
         if text and self._next():
             self.made.messages.append(Message(self._n, thread, role, text, t, id))
+
+    @property
+    def last_said(self) -> str:
+        """What was said last, if no call came after it."""
+        last = self.made.messages[-1] if self.made.messages else None
+        return last.text if last and last.n == self._n else ""
 
     def append(self, role: Role, text: str, *, thread: str = MAIN, t: float | None = None) -> None:
         """The next piece of what was being said: it joins the last message where that is the last entry of all."""
@@ -128,6 +135,21 @@ class Builder:
         if self._left_out:
             made.problems.append(lines.Problem(0, f"{self._left_out} more messages and calls are left out"))
         return made
+
+
+#: The tags in which products write down what a person typed; what else is in tags alone was written by a program.
+_PERSONS = re.compile(r"command-(?:name|message|args)|bash-input|user[_-](?:query|prompt|message|input|request)")
+_TAGGED = re.compile(r"\s*<([A-Za-z][\w:-]*)[^<>]*>.*?</\1>\s*", re.DOTALL)
+
+
+def typed(text: str) -> bool:
+    """Whether a person may have written it: a reminder or a notification stands in its tags, and nothing beside."""
+    at = 0
+    while found := _TAGGED.match(text, at):
+        if _PERSONS.fullmatch(found[1]):
+            return True
+        at = found.end()
+    return at < len(text)
 
 
 def last_words(messages: Iterable[Message]) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 from harness.transcripts import lines
 from harness.transcripts.build import Builder, totalled
 from harness.transcripts.lines import obj, objs, text, whole
-from harness.transcripts.model import MAIN, Call, Ended, State, Transcript, Usage
+from harness.transcripts.model import MAIN, Call, Ended, Role, State, Transcript, Usage
 
 _EXIT = re.compile(r"(?:Error: )?Exit code (\d{1,3})(?:\n|$)")
+_SUMMED = "[what was said so far was summed up]"
 _UNKNOWN_TOOL = re.compile(r"<tool_use_error>Error: No such tool available: [^\n.<]*(\. \S+ exists but)?")
 _QUIET = frozenset(
     ("task_progress", "task_updated", "status", "hook_started", "hook_response", "files_persisted",
@@ -72,7 +73,7 @@ class _Events:
         elif kind in ("task_started", "task_notification"):
             self._task(kind, event)
         elif kind == "compact_boundary":
-            self.build.say("system", "[what was said so far was summed up]")
+            self.build.say("system", _SUMMED)
         elif kind not in _QUIET:
             self.build.unknown(f"system/{kind}")
 
@@ -169,12 +170,13 @@ def said(build: Builder, event: dict[str, Any], thread: str, *, tool_result: Any
     if assistant and thread == MAIN and build.made.model is None:
         build.made.model = lines.maybe_text(message.get("model"))
     content = message.get("content")
+    role: Role = "assistant" if assistant else "system" if _own(build, event, content) else "user"
     if isinstance(content, str):
-        build.say("assistant" if assistant else "user", text(content), thread=thread, t=t, id=identity)
+        build.say(role, text(content), thread=thread, t=t, id=identity)
     for block in objs(content):
         kind = block.get("type")
         if kind == "text":
-            build.say("assistant" if assistant else "user", text(block.get("text")), thread=thread, t=t, id=identity)
+            build.say(role, text(block.get("text")), thread=thread, t=t, id=identity)
         elif kind in ("thinking", "redacted_thinking"):
             build.say("reasoning", text(block.get("thinking")) or "[redacted]", thread=thread, t=t, id=identity)
         elif kind in ("tool_use", "server_tool_use"):
@@ -186,6 +188,14 @@ def said(build: Builder, event: dict[str, Any], thread: str, *, tool_result: Any
             _result(build, call, block, tool_result, t)
         elif kind not in ("image", "document"):
             build.unknown(f"content/{kind}")
+
+
+def _own(build: Builder, event: dict[str, Any], content: Any) -> bool:
+    """Whether a user's record is the program's own: so marked, beside a result, or the summary behind its mark."""
+    marked = any(event.get(mark) is True for mark in ("isMeta", "isCompactSummary", "isSynthetic"))
+    kind = obj(event.get("origin")).get("kind")
+    beside = any(block.get("type") == "tool_result" for block in objs(content))
+    return marked or beside or kind not in (None, "human") or build.last_said == _SUMMED
 
 
 def _result(build: Builder, call: Call, block: dict[str, Any], tool_result: Any, t: float | None) -> None:
@@ -282,7 +292,7 @@ def _logged(
         if kind == "assistant" and isinstance(message.get("usage"), dict):
             spent[text(message.get("id")) or identity] = message["usage"]
     elif kind == "system" and event.get("subtype") == "compact_boundary":
-        build.say("system", "[what was said so far was summed up]", thread=thread)
+        build.say("system", _SUMMED, thread=thread)
     elif kind != "system" and kind not in _SESSION_QUIET:
         build.unknown(kind)
 

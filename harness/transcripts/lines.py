@@ -52,7 +52,7 @@ def value(data: bytes) -> Any:
     if len(data) > MOST_LINE:
         raise ValueError(f"longer than {MOST_LINE >> 20} MiB")
     try:
-        return json.loads(data.decode("utf-8", "replace"), parse_constant=_nothing, parse_float=_finite)
+        return _DECODER.decode(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -102,6 +102,8 @@ def _finite(text: str) -> float | None:
     number = float(text)
     return number if math.isfinite(number) else None
 
+
+_DECODER = json.JSONDecoder(parse_constant=_nothing, parse_float=_finite)
 
 # -- values of which nothing is certain --------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from graders.shell_lex import Unclear
 from graders.sufficiency import BUCKETS, Found, Judged, measure
 from graders.sufficiency_acts import Thing
 from graders.sufficiency_arms import A_VOTE, NOT_CORRECT, Arm, cautions, compare, permuted
-from graders.sufficiency_returned import Answer
+from graders.sufficiency_returned import Answer, telling
 from graders.sufficiency_shell import accesses
 from harness import transcripts
 from harness.sufficiency_made import FORMATS, Turn, Use, written
@@ -109,14 +109,16 @@ def test_a_file_is_the_same_by_the_end_of_its_path() -> None:
 def test_a_name_is_whole() -> None:
     shelf = Answer("see StaticCanvas.tsx, src/lib/utils.js:20 and docs/Makefile.").shelf
     assert shelf.names("/a/StaticCanvas.tsx") and shelf.names("utils.js") and shelf.names("docs/Makefile")
-    assert not shelf.names("Canvas.tsx") and not shelf.names("src/Makefile")
+    assert not shelf.names("Canvas.tsx") and not shelf.names("src/Makefile") and not shelf.names("/w/other/utils.js")
 
 
 def test_lines_that_were_shown_are_returned() -> None:
     shelf = Answer("lyon 500000\nparis 2100000\nmarseille 870000\nlille 230000").shelf
-    assert shelf.shows("     1→paris 2100000\n     2→lyon 500000\n     3→lille 230000\n     4→nantes 320000")
-    assert shelf.shows("paris 2100000\n")
-    assert not shelf.shows("paris 2100000\nnantes 320000\n") and not shelf.shows("") and not shelf.shows("}\n")
+    for text, here in (
+        ("     1→paris 2100000\n     2→lyon 500000\n     3→lille 230000\n     4→nantes 320000", True),
+        ("paris 2100000\n", True), ("paris 2100000\nnantes 320000\n", False), ("", False), ("}\n", False),
+    ):  # fmt: skip
+        assert shelf.shows(telling(text)) is here
 
 
 @pytest.mark.parametrize("text", ["a/" * 500_000, "-" * 1_000_000, ("a." * 240 + "\n") * 2000,
@@ -127,7 +129,7 @@ def test_no_text_takes_long(text: str) -> None:
 
     began = time.process_time()
     shelf = Answer(text).shelf
-    shelf.ships("q.y", text)
+    shelf.ships("q.y", telling(text))
     shelf.names("q.y")
     assert time.process_time() - began < 3
 

@@ -205,3 +205,42 @@ def test_lines_of_something_else_before_the_first_record() -> None:
     found = parse("claude", {"stdout": b"warning: old node\n" + data("claude-maxturns.jsonl")})
     assert len(found.calls) == 3 and [one.line for one in found.problems] == [1]
     assert parse("claude", {"stdout": jsonl({"type": "x"}) + data("claude-maxturns.jsonl")}).unknown_events == {"x": 1}
+
+
+_TODO = ("assistant", {"id": "m1", "content": [{"type": "tool_use", "id": "t", "name": "TodoWrite", "input": {}}]})
+
+
+@pytest.mark.parametrize(("record", "role"), [
+    ({"message": {"content": "And now?"}}, "user"),
+    ({"message": {"content": "And now?"}, "origin": {"kind": "human"}}, "user"),
+    ({"message": {"content": "<command-name>/review</command-name>\n<command-args></command-args>"}}, "user"),
+    ({"message": {"content": "Why does <b>x</b> fail?"}}, "user"),
+    ({"message": {"content": "x"}, "isMeta": True}, "system"),
+    ({"message": {"content": "x"}, "isSynthetic": True}, "system"),
+    ({"message": {"content": "Summary: x"}, "isCompactSummary": True}, "system"),
+    ({"message": {"content": "x"}, "origin": {"kind": "task-notification"}}, "system"),
+    ({"message": {"content": "<task-notification>x</task-notification>"}}, "system"),
+    ({"message": {"content": "<system-reminder>x</system-reminder>\n<new-tag a='b'>y</new-tag>\n"}}, "system"),
+    ({"message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"},
+                              {"type": "text", "text": "the file changed"}]}}, "system"),
+])  # fmt: skip
+def test_handmade_only_what_a_person_said_is_the_users(record: dict, role: str) -> None:
+    kind, message = _TODO
+    for more in ({"session_id": "s"}, {"parentUuid": None, "sessionId": "s"}):
+        made = ({"type": kind, "message": message} | more | {"uuid": "1"},
+                {"type": "user"} | record | more | {"uuid": "2"})  # fmt: skip
+        name = "session/s.jsonl" if "parentUuid" in more else "stdout"
+        assert parse("claude", {name: jsonl(*made)}).messages[-1].role == role
+
+
+def test_handmade_the_summary_behind_its_mark_is_no_users() -> None:
+    mark = {"type": "system", "subtype": "compact_boundary", "session_id": "s", "uuid": "1"}
+    said = [{"type": "user", "message": {"content": words}, "session_id": "s", "uuid": words}
+            for words in ("It was so.", "Go.")]  # fmt: skip
+    told = parse("claude", {"stdout": jsonl(mark, *said)})
+    assert [one.role for one in told.messages] == ["system", "system", "user"]
+
+
+def test_a_byte_order_mark_is_no_text() -> None:
+    plain = jsonl({"type": "system", "subtype": "init", "session_id": "s", "uuid": "u", "model": "m"})
+    assert parse("claude", {"stdout": b"\xef\xbb\xbf" + plain}).model == "m"
