@@ -149,7 +149,7 @@ class Cluster:
                 return None
             begun_by = begun_by or self._begun_by(key)
             there = self._workers()
-            if begun_by and there and begun_by not in there and not done.wait(LOOK_S):
+            if begun_by and begun_by not in there and not done.wait(LOOK_S):
                 return cluster_worker.Answer({}, begun_by=begun_by)
             if begun_by or any(_serves(one, scenario) for one in there.values()):
                 served = time.monotonic()
@@ -232,8 +232,10 @@ class Cluster:
                 raise LabdError(f"{who} has no {name}", hint="install it there, and start the worker again")
             if found != wanted:
                 shown = ", ".join(str(value)[:12] for value in (found, wanted))
-                raise LabdError(f"{who} and this machine differ in {name} ({shown}): their trials would not be comparable",
-                                hint="install the same there, and start the worker again")  # fmt: skip
+                raise LabdError(
+                    f"{who} and this machine differ in {name} ({shown}): their trials would not be comparable",
+                    hint="install the same there, and start the worker again",
+                )
         if told.lacks:
             raise LabdError(f"{who} has no variable {told.lacks[0]}; its value is not sent",
                             hint=f"start that worker with {told.lacks[0]} in its environment")  # fmt: skip

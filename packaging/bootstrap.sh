@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 stamp=.venv/.stamp
 if [ -f "$stamp" ] && [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt labd/__init__.py ] &&
-    .venv/bin/python -c 'import trio, serial, tomlkit, regex, cv2, mcp, pytest, xdist' 2>/dev/null; then
+    .venv/bin/python -c 'import trio, serial, tomlkit, regex, cv2, dask, mcp, pytest, xdist' 2>/dev/null; then
     exit 0
 fi
 
@@ -71,7 +71,7 @@ rm -f "$stamp"
 usable .venv/bin/python || { rm -rf .venv; "$python" -m venv .venv; }
 # A newer pip first: the start scripts that older ones write import `re`, half an interpreter start.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25'
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,mcp]'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster,mcp]'
 # Python 3.11 puts setuptools into each environment, and with it a start-up hook that nothing here uses.
 .venv/bin/python -m pip uninstall --quiet --yes setuptools 2>/dev/null || true
 touch "$stamp"
