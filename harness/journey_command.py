@@ -146,7 +146,7 @@ def _run(values: argparse.Namespace, words: Sequence[str]) -> int:
     if not values.subject:
         raise Usage("run whose journeys? it takes a SUBJECT", hint="labd-eval journey list")
     cast = agents.select([name for entry in values.agent for name in _names(entry)])
-    if not cast or any(agent.control or agent.name not in ("reference", agent.word) for agent in cast):
+    if not cast or any(agent.control or agent.name in agents.ARMS for agent in cast):
         raise Usage("run takes --agent NAME of somebody who is there to pass", hint="labd-eval list")
     chosen = _chosen(values)
     held_stamps = controls.must_have_held(chosen)

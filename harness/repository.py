@@ -51,7 +51,8 @@ class _Git:
     def contents(self, tree: dict[str, str]) -> dict[str, str]:
         """The text of each file of a tree, or its digest where that is long; each content is asked for once."""
         missing = sorted({sha for sha in tree.values() if sha not in self._texts})
-        told = self.raw("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in missing).encode()) if missing else b""
+        asked = "".join(f"{sha}\n" for sha in missing).encode()
+        told = self.raw("cat-file", "--batch", stdin=asked) if missing else b""
         for sha in missing:
             head, _, told = told.partition(b"\n")
             words = head.split(b" ")

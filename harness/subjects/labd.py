@@ -50,6 +50,10 @@ class Labd(Kind):
             lab.write_bytes(seed.encode())
         return None if seed is None else seed.encode()
 
+    def state(self, place: "Sandbox") -> dict[str, str]:
+        """The lab. What boards have come to is told by their records, not by a digest."""
+        return {"lab": files.digest(place.lab_bytes() or b"")}
+
     def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
         """The labs, its own record, journals, boards' records, the daemon's log."""
         bundle.put("lab.before.toml", place.seed)
