@@ -96,12 +96,16 @@ def derive(outcome: str, blame: str, recovery: str) -> str | None:
 
 @dataclass(frozen=True)
 class Probe:
-    """One question that was put to the program after the trial: of KINDS, the command, what came, what it proves."""
+    """One question that was put to the program after the trial: of KINDS, the command, what came, what it proves.
+
+    `conclusive`: it proves what an answer lacked; `cleared`: it proves that there was nothing to tell.
+    """
 
     kind: str
     ran: str
     result: str
     conclusive: bool
+    cleared: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,8 @@ def write(record: Record) -> bytes:
     told[f"{name if isinstance(name, str) and name else 'program'}_calls"] = told.pop("program_calls")
     for raw, call in zip(told["calls"], record.calls, strict=True):
         raw["class"] = call.cls
+        raw["probes"] = [{name: value for name, value in one.items() if name != "cleared" or value}
+                         for one in raw["probes"]]  # fmt: skip
     return (json.dumps(told, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
 
 
@@ -260,6 +266,7 @@ _PROBE: Shape = {
     "ran": Key(_text, required=True),
     "result": Key(_text, required=True),
     "conclusive": Key(is_a(bool, what="true or false"), required=True),
+    "cleared": Key(is_a(bool, what="true or false")),
 }
 _CALL: Shape = {
     "argv": Key(each(_text), required=True),
@@ -374,7 +381,7 @@ def _record(raw: dict[str, Any]) -> Record:
 
 
 def _call(raw: dict[str, Any]) -> Call:
-    probes = tuple(Probe(*(one[name] for name in _PROBE)) for one in raw.get("probes", ()))
+    probes = tuple(Probe(**{name: one[name] for name in _PROBE if name in one}) for one in raw.get("probes", ()))
     subtype = raw.get("subtype") if _class_of(raw) == "C" else None
     told = {name: raw[name] for name in ("stdout_head", "stderr_head", "outcome", "blame", "recovery")}
     return Call(

@@ -173,10 +173,12 @@ def _of(at: int, call: Call, sign: ProbeSign, words: Words) -> Iterator[Planned]
         ):
             yield one
     elif items:
-        for item in items:
-            given = _given(sign, item, words)
-            if given is not None:
-                yield Planned(at, call, sign, words, path, (item,), given)
+        given = [_given(sign, item, words) for item in items]
+        if sign.clears and None in given:
+            return  # what is not looked up can't be cleared
+        for item, known in zip(items, given, strict=True):
+            if known is not None:
+                yield Planned(at, call, sign, words, path, (item,), known)
     elif sign.optional or not (sign.flags or sign.position or sign.rest):
         yield Planned(at, call, sign, words, path)
 

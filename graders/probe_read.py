@@ -9,7 +9,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graders import reading
 from graders.contract import Probe
@@ -114,7 +114,8 @@ def _vocabulary(planned: Planned) -> Asking:
         why = answer.failed or ("it lists nothing" if known is not None else "its answer can't be read")
         return _no(planned, argv, f"no vocabulary: {why}")
     if _is_in(value, known, planned.sign.match):
-        return _no(planned, argv, f"{value} is one of the {len(set(known))} values that there are")
+        told = f"{value} is one of the {len(set(known))} values that there are"
+        return replace(_no(planned, argv, told), cleared=planned.sign.clears)
     near = nearest(value, known)
     told = f"nearest: {', '.join(near)}" if near else "nothing looks like it"
     return _yes(planned, argv, f"{value} is none of the {len(set(known))} values that there are; {told}")
@@ -129,6 +130,9 @@ def _is_in(value: str, known: Sequence[str], match: str) -> bool:
             return any(re.search(value, one) for one in known)
         except re.error:  # another dialect of patterns
             return any(wanted in one.casefold() for one in known)
+    if match == "path":
+        wanted = value.strip("/")
+        return wanted in ("", ".") or any(f"/{wanted}/" in f"/{one}/" for one in known)
     return wanted in {one.casefold() for one in known}
 
 

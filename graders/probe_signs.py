@@ -18,8 +18,9 @@ FILTER = r"^\s*(?P<field>[\w.-]+)\s*(?P<op>==|!=|>=|<=|=~|!~|=|<|>|~|:)\s*(?P<qu
 #: Patterns that have a name.
 NAMED = {"filter": FILTER}
 
-#: How a value is looked for in a vocabulary: as the whole entry, as a part of one, or as a regular expression.
-MATCHES = ("equal", "part", "pattern")
+#: How a value is looked for in a vocabulary: as the whole entry, as a part of one, as a regular expression, or as a
+#: path or one of its directories, from any directory on.
+MATCHES = ("equal", "part", "pattern", "path")
 #: What several values of one flag mean: any of them (the answers joined), all (narrowed down), or a sum of counts.
 COMBINES = ("any", "all", "sum")
 

@@ -89,11 +89,21 @@ def explained(call: Call, probes: Sequence[Probe]) -> Call:
         return call
     call = replace(call, probes=tuple(probes))
     found = conclusion(probes)
-    if found is None or call.outcome not in ("ok", "empty") or call.blame != "tool":
+    if call.outcome not in ("ok", "empty") or call.blame != "tool":
         return call
+    if found is None:
+        return _cleared(call)
     recovery = "guided" if call.recovery == "guided" else "unguided"
     subtype = SUBTYPE[found.kind] if recovery == "unguided" else None
     return replace(call, outcome="empty", recovery=recovery, subtype=subtype, evidence=found.result)
+
+
+def _cleared(call: Call) -> Call:
+    """The call, without fault where every value that it is about was shown to be there and its silence says enough."""
+    looked_up = [one for one in call.probes if one.kind == "vocabulary"]
+    if call.subtype != "c-unknown" or not looked_up or not all(one.cleared for one in looked_up):
+        return call
+    return replace(call, outcome="ok", recovery="n/a", subtype=None, evidence=looked_up[0].result)
 
 
 def _outcome(facts: Facts, signs: Signs) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from graders.contract import KINDS, SUBTYPES, Probe
-from graders.probe_plan import ORDER
+from graders.probe_plan import ORDER, plan
 from graders.probe_read import NONSENSE, SUBTYPE, Answer, conclusion, nearest
 from tests.graders.probing_play import Program, empty, only, signs, went_well
 from tests.graders.test_probe_plan import LIMIT, SWAP
@@ -134,6 +134,25 @@ def test_a_value_may_be_a_part_of_an_entry_or_a_pattern_where_the_program_takes_
     for match, conclusive in (("equal", True), ("part", True), ("pattern", False)):
         text = VOCABULARY + f'match = "{match}"\n'
         assert Program(answers).play(only(signs(text), empty("count --kind '^M.*a'", "0\n"))).conclusive is conclusive
+
+
+def test_a_path_is_one_that_is_there_or_a_directory_of_it_and_clears_only_so() -> None:
+    text = """
+[[probe]]
+kind = "vocabulary"
+command = "diff"
+rest = true
+value = '^(?P<value>[^*]+)$'
+ask = ["files"]
+read = { rows = "lines" }
+match = "path"
+clears = true
+"""
+    program = Program({"files": "a/prices.txt\na/b/c\n", **{f"diff -- {one}": "" for one in ("a", "b/", "price", ".")}})
+    for path, found in (("a", True), ("b/", True), (".", True), ("price", False)):
+        probe = program.play(only(signs(text), empty(f"diff -- {path}")))
+        assert (probe.cleared, probe.conclusive) == (found, not found)
+    assert not plan(empty("diff -- a '*.x'"), signs(text)).planned  # what is not looked up is not cleared
 
 
 def test_nearest_prefers_what_shares_words_and_leaves_out_what_looks_like_nothing() -> None:

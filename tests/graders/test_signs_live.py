@@ -79,7 +79,8 @@ def test_only_labds_own_sentence_makes_it_the_environment(line: str, code: int, 
     assert classify(Facts(tuple(shlex.split(line)), code, "", stderr), signs).cls == cls
 
 
-@pytest.mark.parametrize("line", ["video list", "video list --json", "record list pico", "record list pico --json",
+@pytest.mark.parametrize("line", ["timeline pico --since 0s", "video list", "video list --json",
+                                  "record list pico", "record list pico --json",
                                   "serial log pico", "adb list --json", "claim list", "claim list --json",
                                   "serial trigger list", "serial trigger list pico --json"])  # fmt: skip
 def test_no_empty_answer_of_labd_is_silent(labd: Ask, line: str) -> None:
@@ -125,12 +126,30 @@ def git(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     return ask
 
 
+def test_every_verb_by_which_git_changes_something_may_be_silent() -> None:
+    assert GIT
+    listed = subprocess.run([GIT, "--list-cmds=list-ancillarymanipulators,list-plumbingmanipulators"], check=True,
+                            capture_output=True, text=True).stdout.split()  # fmt: skip
+    known = load((ROOT / "scenarios" / "git" / "signs.toml").read_text(encoding="utf-8"))
+    silent = {path for sign in known.empty if sign.never and not sign.having for path in sign.commands}
+    printing = {"commit-tree", "fast-export", "hash-object", "mktag", "mktree", "write-tree"}  # what they made
+    assert set(listed) - printing <= silent
+
+
 @pytest.mark.parametrize(("line", "cls"), [
     ("status --short", None), ("diff", None), ("diff --quiet main other", None), ("grep -q nothing", None),
     ("grep three", None), ("log --oneline", None), ("log -h", None), ("branch spare", None), ("tag v2", None),
     ("rev-parse --verify -q nothing", None),
     ("log --grep nothing", "C"), ("log -- nothing", "C"), ("diff -- nothing", "C"), ("grep nothing", "C"),
     ("branch --list x*", "C"), ("ls-files nothing", "C"), ("status --short -- nothing", "C"),
+    ("diff --cached", None), ("diff-index --cached HEAD", None), ("diff-files", None), ("archive -o a.tar HEAD", None),
+    ("bundle create -q b HEAD", None), ("pack-refs --all", None), ("update-server-info", None), ("rerere", None),
+    ("maintenance run --task=commit-graph", None), ("check-ref-format refs/heads/x", None), ("gc -q", None),
+    ("check-ref-format a..b", None), ("verify-commit HEAD", None), ("symbolic-ref -q nothing", None),
+    ("replace main other", None), ("replace -d main", None), ("check-ignore f", None), ("cat-file -e HEAD:f", None),
+    ("diff --no-index f /dev/null", None), ("diff --no-index f f", None), ("merge-tree main other", None),
+    ("verify-commit nothing", "A"), ("symbolic-ref nothing", "A"), ("replace -l x*", "C"), ("diff -- f", "C"),
+    ("diff --no-index f /nowhere", "A"),
     ("comit -m x", "B"), ("commit -amend", "B"), ("log nothing", "B"), ("merge other", "B"), ("commit --amned", "B"),
     ("switch nothing", "A"), ("blame nothing", "A"), ("tag v1", "A"), ("config nothing.at-all", "A"),
     ("clone http://127.0.0.1:9/x.git y", "E"),

@@ -1,5 +1,6 @@
 """Three axes from what a command left: what is empty, what guides, whose fault it is, and what is taken for none."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -327,6 +328,22 @@ def test_a_conclusive_probe_names_what_went_wrong_and_is_the_evidence() -> None:
 def test_a_probe_that_found_nothing_leaves_it_unknown_and_is_kept() -> None:
     one = classify(Facts(("count",), 0, "0"), SIGNS, [probe("vocabulary", conclusive=False)])
     assert what(one) == UNKNOWN and len(one.probes) == 1
+
+
+def test_a_silence_about_values_that_are_all_there_is_an_answer() -> None:
+    there = replace(probe("vocabulary", conclusive=False), cleared=True)
+    one = classify(Facts(("grep", "x"), 1), SIGNS, [there, there])
+    assert what(one) == FINE and one.evidence == "0 vs 86" and contract.validate(record_of(one)) == []
+    assert what(classify(Facts(("grep", "x"), 1), SIGNS, [there, probe("vocabulary", conclusive=False)])) == UNKNOWN
+    assert classify(Facts(("grep", "x"), 1), SIGNS, [there, probe("argv_echo")]).subtype == "c-dropped-input"
+    assert classify(Facts(("grep", "x"), 2), SIGNS, [there]).cls == "A"
+
+
+def record_of(one: Call) -> object:
+    """A record of one call as plain data, which is read as it was written."""
+    made = Record("q", 1, (one,), (), {}, 1, Answer(""), {"name": "tool"})
+    assert contract.load(contract.write(made)) == made
+    return json.loads(contract.write(made))
 
 
 def test_an_answer_that_came_and_is_proved_to_lack_something_is_silent_wrong() -> None:
