@@ -23,6 +23,7 @@ from harness import (
     model_command,
     program_options,
     readiness_command,
+    scan_command,
     subject,
     sufficiency_command,
     transcript_command,
@@ -79,6 +80,7 @@ EXAMPLES = {
     "gate": gate_command.EXAMPLES,
     "journey": journey_command.EXAMPLES,
     "readiness": readiness_command.EXAMPLES,
+    "scan": scan_command.EXAMPLES,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -138,6 +140,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("ledger", ledger_command.HELP),
         ("man", manpage.HELP),
         ("readiness", readiness_command.HELP),
+        ("scan", scan_command.HELP),
     ):
         made[name] = commands.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", parents=[shared],
@@ -189,7 +192,7 @@ def _options(made: dict[str, _Parser]) -> None:
         add("--resume", action=_Once, metavar="RUN", help="go on with an interrupted run (a path, a name, `latest`)")
         # fmt: on
     for name in ("run", "loopback", "versus", "grade", "judge", "report", "classify", "compare", "sufficiency",
-                 "readiness"):  # fmt: skip
+                 "readiness", "scan"):  # fmt: skip
         made[name].add_argument("-o", "--out", action=_Once, default="runs", metavar="DIR",
                                 help="where run directories are (default: ./runs)")  # fmt: skip
     for name in ("judge", "calibrate"):
@@ -209,6 +212,7 @@ def _options(made: dict[str, _Parser]) -> None:
     compare_command.options(made["compare"])
     gate_command.options(made["gate"])
     readiness_command.options(made["readiness"], _Once)
+    scan_command.options(made["scan"])
     made["report"].add_argument("--format", action=_Once, default="table", choices=FORMATS,
                                 help="the form of the answer (default: table)")  # fmt: skip
     for name in ("grade", "judge", "report"):
@@ -261,7 +265,8 @@ def main(words: Sequence[str] | None = None) -> int:
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
                   "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
                   "journey": journey_command,
-                  "man": manpage, "sufficiency": sufficiency_command, "readiness": readiness_command}  # fmt: skip
+                  "man": manpage, "sufficiency": sufficiency_command, "readiness": readiness_command,
+                  "scan": scan_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()

@@ -66,13 +66,13 @@ def enclosed(argv: Sequence[str], place: Sandbox, isolation: Isolation, base_url
     if isolation != "bwrap":
         return tuple(argv)
     words = ["bwrap", "--die-with-parent", "--unshare-net", "--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev"]
-    hidden = _hidden()
-    for path in hidden:
+    hide = hidden()
+    for path in hide:
         words += ["--tmpfs", path]
-    for path in _shown([*argv[:2], place.subject], hidden):
+    for path in shown([*argv[:2], place.subject], hide):
         words += ["--ro-bind-try", path, path]
-    for path in (_OURS / name for name in _ANSWERS):
-        words += ["--tmpfs", str(path)] if path.is_dir() else []
+    for answers in (_OURS / name for name in _ANSWERS):
+        words += ["--tmpfs", str(answers)] if answers.is_dir() else []
     if Path(place.subject).is_relative_to(
         _OURS / "harness/data"
     ):  # a program of ours, among an installed copy's fixtures
@@ -96,14 +96,14 @@ def _door(place: Sandbox) -> str:
     return str(place.root / "run" / "net.sock")
 
 
-def _hidden() -> list[str]:
+def hidden() -> list[str]:
     """Where users have their files, and where sockets of theirs are."""
     places = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media", "/srv", str(Path.home())]
     found = dict.fromkeys(os.path.realpath(path) for path in places if os.path.isdir(path))
     return [path for path in found if path != "/"]
 
 
-def _shown(programs: Iterable[str], hidden: Sequence[str]) -> list[str]:
+def shown(programs: Iterable[str], hide: Sequence[str]) -> list[str]:
     """What must be readable for our own program and for the agent's, wherever the user has installed them: of a hidden
     place itself, and of what it stands in, never more than the program's file."""
     trees = [sys.prefix, sys.base_prefix, str(_OURS)]
@@ -111,8 +111,8 @@ def _shown(programs: Iterable[str], hidden: Sequence[str]) -> list[str]:
         if os.path.isabs(program) and os.path.exists(program):
             for path in (program, os.path.realpath(program)):
                 tree = _installation(path)
-                trees.append(path if any(f"{place}/".startswith(f"{tree}/") for place in hidden) else tree)
-    return [tree for tree in dict.fromkeys(trees) if any(tree.startswith(f"{place}/") for place in hidden)]
+                trees.append(path if any(f"{place}/".startswith(f"{tree}/") for place in hide) else tree)
+    return [tree for tree in dict.fromkeys(trees) if any(tree.startswith(f"{place}/") for place in hide)]
 
 
 def _installation(program: str) -> str:
