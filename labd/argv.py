@@ -98,7 +98,7 @@ def _global(words: list[str], at: int, flag: str, attached: str | None, found: d
         found[name] = True
         return at + 1
     if name in found:
-        raise Usage(f"{flag} was given twice")
+        raise Usage(f"{flag} was given twice", hint=f"leave one out: {flag} {found[name]}")
     if attached is None:
         if at + 1 >= len(words):
             raise Usage(f"{flag} needs a value")
@@ -218,7 +218,9 @@ class _Reader:
     def _store(self, words: list[str], at: int, flag: str, attached: str | None) -> int:
         param = self.options[flag]
         if param.name in self.given and not param.repeat:
-            raise Usage(f"{flag} was given twice; labd {self.operation.name} takes one")
+            kept = "" if param.kind == "switch" else f" {self.given[param.name]}"
+            raise Usage(f"{flag} was given twice; labd {self.operation.name} takes one",
+                        hint=f"leave one out: {flag}{kept}")  # fmt: skip
         if param.kind == "switch":
             if attached is None and words[at + 1 : at + 2] in (["true"], ["false"]):
                 attached, at = words[at + 1], at + 1
@@ -274,7 +276,8 @@ class _Reader:
 
     def _place(self, param: Param, word: str) -> None:
         if param.name in self.given:
-            raise Usage(f"{param.name} was given twice: as a flag and as {word!r}")
+            raise Usage(f"{param.name} was given twice: as a flag and as {word!r}",
+                        hint=f"leave one out: {param.name} {self.given[param.name]}")  # fmt: skip
         self.given[param.name] = convert(param, word, param.metavar)
 
     def _extra_hint(self, word: str) -> str:
@@ -305,14 +308,35 @@ def _number(param: Param, text: str, spelled: str) -> float:
             raise ValueError
         value = int(text) if whole else float(text)
     except ValueError:
-        raise Usage(f"{spelled} is a {'whole ' if whole else ''}number{unit and ' of' + unit}, not {text!r}") from None
+        raise Usage(f"{spelled} is a {'whole ' if whole else ''}number{unit and ' of' + unit}, not {text!r}",
+                    hint=_number_hint(param, text, spelled)) from None  # fmt: skip
     if value != value or value in (float("inf"), float("-inf")):
-        raise Usage(f"{spelled} is a number{unit and ' of' + unit}, not {text!r}")
+        raise Usage(f"{spelled} is a number{unit and ' of' + unit}, not {text!r}",
+                    hint=_number_hint(param, text, spelled))  # fmt: skip
     if param.minimum is not None and value < param.minimum:
         raise Usage(f"{spelled} is at least {_plain(param.minimum)}{unit}, not {text}")
     if param.maximum is not None and value > param.maximum:
         raise Usage(f"{spelled} is at most {_plain(param.maximum)}{unit}, not {text}")
     return value
+
+
+#: Units of time that people write behind a number, in seconds.
+_SECONDS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def _number_hint(param: Param, text: str, spelled: str) -> str:
+    """How the number is written: the one that was meant where its unit tells that, else the default or another."""
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text[len(digits) :].strip()
+    try:
+        meant = float(digits)
+        if unit != param.unit:
+            meant *= _SECONDS[unit] / _SECONDS[param.unit]
+    except (ValueError, KeyError):
+        meant = param.default if isinstance(param.default, int | float) and param.default else 10
+        meant = min(max(meant, param.minimum or 0), param.maximum or meant)
+    shown = _plain(round(meant, 6)) if param.kind != "int" else str(round(meant))
+    return f"write {spelled} {shown}" if param.flags else f"write {shown}"
 
 
 def _plain(number: float) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GLOBAL_HELP = (
     ("--lab PATH", "the lab file (else $LABD_LAB, else lab.toml in ~/.config/labd)"),
     ("--json", "answer in JSON: one object, or one a line for a stream"),
-    ("-q, --quiet", "no notes or progress on stderr"),
+    ("-q, --quiet", "no notes or progress on stderr, but for why an answer is empty"),
     ("-h, --help", "this help"),
 )
 EXIT_CODES = (

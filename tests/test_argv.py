@@ -201,6 +201,24 @@ def test_each_mistake_is_named(line: str, words: str):
     assert words in mistake(line).message
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("serial send pico x --pace-ms 40ms", "write --pace-ms 40"),
+        ("serial send pico x --pace-ms=2min", "write --pace-ms 120000"),
+        ("serial send pico x --pace-ms 1.5s", "write --pace-ms 1500"),
+        ("serial send pico x --pace-ms fast", "write --pace-ms 10"),
+        ("serial add bmc -t a --baud 9600baud", "write --baud 9600"),
+        ("serial add bmc -t a --baud fast", "write --baud 50"),
+        ("serial add bmc -t a --baud 9600 --baud 115200", "leave one out: --baud 9600"),
+        ("serial send pico x --no-newline --no-newline", "leave one out: --no-newline"),
+        ("--lab a --lab b serial send x", "leave one out: --lab a"),
+    ],
+)
+def test_how_a_number_is_written_and_what_to_leave_out_is_said(line: str, hint: str):
+    assert mistake(line).hint == hint
+
+
 def test_a_switch_takes_true_or_false_or_nothing():
     assert values("serial add bmc -t a --power-button")["power_button"] is True
     assert values("serial add bmc -t a --power-button false")["power_button"] is False

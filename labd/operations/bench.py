@@ -103,7 +103,7 @@ def _ask(call: Call, op: Operation, host: str, **values: Any) -> Any:
     answered = bytearray()
     inner = copy(call)
     inner.out, inner.json, inner.on_error = answered.extend, True, lambda error: None
-    inner.note = call.note  # type: ignore[method-assign]  # in the form that the caller asked for
+    inner.note, inner.reason = call.note, call.reason  # type: ignore[method-assign]  # in the form that is asked for
     remote_call.run(op, Args({"host": host, **values}), inner, Place(host, None))
     return json.loads(answered)
 

@@ -202,7 +202,7 @@ def _list(call: Call, kind: str) -> dict[str, Any]:
     found = [_facts(lab, name, kind) for name, table in lab.targets.items() if kind in table]
     if not found:
         makes = f"labd {call.lab_words()}{kind} set -t TARGET makes one"
-        call.note(f"no target of {lab.path} has {channel_words(kind)}; {makes}")
+        call.reason(f"no target of {lab.path} has {channel_words(kind)}; {makes}")
     return {"channels": found}
 
 

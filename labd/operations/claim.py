@@ -77,7 +77,7 @@ def listed(call: Call, args: Args) -> list[dict[str, Any]]:
 
     found = list(claims.all_claims(call.env))
     if not found:
-        call.note(f"nothing is claimed; labd {call.lab_words()}claim TARGET claims a board")
+        call.reason(f"nothing is claimed; labd {call.lab_words()}claim TARGET claims a board")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labd.errors import Busy
+from labd.errors import Busy, Usage
 from labd.operations.model import Param
 
 TYPE_CHECKING = False
@@ -38,7 +38,20 @@ def console(call: Call, args: Args) -> tuple[Lab, str, dict[str, Any]]:
     """(lab, target, interface's table) that the words mean. Raises NotFound."""
     lab = call.lab()
     target = lab.resolve_target(args.target, call)
-    return lab, target, lab.resolve_interface(target, args.interface, call)
+    line = lab.resolve_interface(target, args.interface, call)
+    _not_forgotten(args, lab, target, line["name"])
+    return lab, target, line
+
+
+def _not_forgotten(args: Args, lab: Lab, target: str, interface: str) -> None:
+    """Refuse a text that is the name of a target or of the console, where none was named: it is the text that was
+    forgotten, and the board would be sent its own name."""
+    given = {} if args.target is not None else args.given("text", "pattern")
+    for name, word in given.items():
+        if word in lab.targets or word == interface:
+            what = "a target" if word in lab.targets else "an interface"
+            raise Usage(f"{word!r} is the name of {what}, and no {name} is given; with -t {target}, it is the {name}",
+                        hint=f"labd {lab.words}serial --help")  # fmt: skip
 
 
 def who_of(call: Call) -> dict[str, Any]:

@@ -167,9 +167,9 @@ def devices(call: Call, args: Args) -> list[dict[str, Any]]:
     may = [nic for nic in found if not nic["default_route"]]
     hidden = [nic["name"] for nic in found if nic["default_route"]]
     if hidden:
-        call.note(f"{', '.join(hidden)} carries this machine's default route and is left out")
+        call.reason(f"{', '.join(hidden)} carries this machine's default route and is left out")
     if not may:
-        call.note("no wired interface with hardware behind it is free; a USB Ethernet adapter is one")
+        call.reason("no wired interface with hardware behind it is free; a USB Ethernet adapter is one")
     rows = [{"device": nic["name"], "port": nic.get("port") or nic["driver"] or "", "active": bool(nic["carrier"]),
              "mac": nic["mac"], "usb": nic["usb"]} for nic in may]  # fmt: skip
     return sorted(rows, key=lambda row: not row["active"])

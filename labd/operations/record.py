@@ -68,7 +68,7 @@ def _list(call: Call, args: Args) -> dict[str, Any]:
     target, recordings = _recordings(call, args)
     found = recordings.all()
     if not found:
-        call.note(f"no recording of {target}; labd record start {target}")
+        call.reason(f"no recording of {target}; labd record start {target}")
     return {"target": target, "recordings": found}
 
 

@@ -114,8 +114,8 @@ def list_interfaces(call: Call, args: Args) -> dict[str, Any]:
              for entry in lab.serial(name)]  # fmt: skip
     if not found:
         whose = f"target {args.target!r}" if args.target else "any target"
-        call.note(f"no serial interface on {whose} in {lab.path}; "
-                  f"labd {call.lab_words()}serial add NAME -t TARGET -d DEVICE makes one")  # fmt: skip
+        call.reason(f"no serial interface on {whose} in {lab.path}; "
+                    f"labd {call.lab_words()}serial add NAME -t TARGET -d DEVICE makes one")  # fmt: skip
     return {"interfaces": found}
 
 

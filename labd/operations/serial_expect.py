@@ -6,6 +6,7 @@ The waiting is `labd.expect`; here it gets its words, and its result becomes an 
 from __future__ import annotations
 
 from labd.errors import Died, TimedOut, Unreachable, Usage
+from labd.operations.consoles import console
 from labd.operations.model import INTERFACE, TARGET, Answer, Operation, Param
 
 TYPE_CHECKING = False
@@ -49,9 +50,7 @@ def expect(call: Call, args: Args) -> Any:
     patterns = checked(args.pattern, args)
     if args.since is not None and args.from_offset is not None:
         raise Usage("--since and --from-offset both say where to begin", hint="leave one out")
-    lab = call.lab()
-    target = lab.resolve_target(args.target, call)
-    line = lab.resolve_interface(target, args.interface, call)
+    _, target, line = console(call, args)
     directory = call.journal_dir(target, line["name"])
     if args.since is not None:
         cursor = cursor_since(directory, args.since)

@@ -49,10 +49,13 @@ def _items(
         call.note(f"{name} is not being captured: nothing comes before {watch}")
     if found.wait is not None and failing:
         call.note(f"bytes are missing: the journal of {name} can't be written just now ({failing})")
+    tell = call.reason  # while nothing is shown
     for item in found:
         if isinstance(item, logquery.Note):
             call.note(item.text)
-        elif isinstance(item, bytes):
+            continue
+        tell = call.note
+        if isinstance(item, bytes):
             yield {"data": item.decode("latin-1")} if call.json else item
         elif call.json:
             yield logquery.as_data(item, encoding=line["encoding"])
@@ -60,7 +63,7 @@ def _items(
             yield encode(logquery.as_text(item, color=call.color, encoding=line["encoding"]) + "\n")
     call.flush()
     for text in found.notes(name, watch=watch, live=row is not None, failing=failing):
-        call.note(text)
+        tell(text)
 
 
 def _row(call: Call, target: str, name: str) -> dict[str, Any] | None:

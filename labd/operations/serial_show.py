@@ -50,7 +50,8 @@ def show(call: Call, args: Args) -> list[dict[str, Any]]:
             capture = _losing(completeness(call, target, line["name"]), row)
             rows.append({**row, "device": redact(row["device"]), "capture": capture, "end": end, "claim": claim})
     if not rows:
-        call.note(f"{', '.join(targets)}: no serial interface; labd serial add console -t {targets[0]} --device DEVICE")
+        adds = f"labd serial add console -t {targets[0]} --device DEVICE"
+        call.reason(f"{', '.join(targets)}: no serial interface; {adds}")
     elif any(row["state"] == ALONE for row in rows):
         call.note("no daemon runs, but the capture goes on without one; the next runtime verb takes it up")
     elif call.bench is None:

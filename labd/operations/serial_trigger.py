@@ -72,8 +72,8 @@ def told(call: Call, args: Args) -> list[dict[str, Any]]:
     rows = listed(call, args)
     if not rows:
         of = f" on {args.target}" if args.target is not None else ""
-        call.note(f"no trigger is armed{of}; labd {call.lab_words()}serial trigger add "
-                  f"{args.target or 'TARGET'} PATTERN TEXT arms one")  # fmt: skip
+        call.reason(f"no trigger is armed{of}; labd {call.lab_words()}serial trigger add "
+                    f"{args.target or 'TARGET'} PATTERN TEXT arms one")  # fmt: skip
     return rows
 
 

@@ -35,7 +35,7 @@ def list_targets(call: Call, args: Args) -> dict[str, Any]:
     """Every target with its hosts and channels."""
     lab = call.lab()
     if not lab.targets:
-        call.note(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
+        call.reason(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
     return {"targets": [target_row(lab, name) for name in lab.targets]}
 
 
@@ -52,7 +52,7 @@ def show(call: Call, args: Args) -> dict[str, Any]:
         lab.target(args.target)
         return {"targets": [target_facts(lab, args.target)]}
     if not lab.targets:
-        call.note(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
+        call.reason(f"no target in {lab.path} yet; labd {call.lab_words()}target add NAME makes one")
     return {"targets": [target_facts(lab, name) for name in lab.targets]}
 
 

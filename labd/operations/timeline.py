@@ -48,7 +48,7 @@ def _timeline(call: Call, args: Args) -> Iterator[dict[str, Any] | bytes]:
             yield encode(text_of(entry, encoding, color=call.color) + "\n")
     call.flush()
     if not shown:
-        call.note(_why_empty(call, target, args))
+        call.reason(_why_empty(call, target, args))
     elif shown == span.tail and args.tail is None:
         call.note(f"showing the last {shown}; --tail 0 for all")
 

@@ -108,7 +108,7 @@ def devices(call: Call, args: Args) -> list[dict[str, Any]]:
     found = this_machine().facts.video_devices()
     if not found:
         none = "no capture device on this machine; labd discover tells what is plugged in"
-        call.note(none if found is not None else "this system did not tell its cameras")
+        call.reason(none if found is not None else "this system did not tell its cameras")
     return found or []
 
 

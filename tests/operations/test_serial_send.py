@@ -79,6 +79,16 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
+def test_a_text_that_was_forgotten_is_not_taken_for_the_targets_name(labd: BenchInAFolder):
+    on(labd, "loop")
+    for words in (("send", "dut"), ("send", "console"), ("expect", "dut", "--timeout", "1")):
+        told = labd("serial", *words, check=2).stderr.decode()
+        assert f"'{words[1]}' is the name of" in told and "with -t dut, it is the " in told
+    assert sent(labd) == []
+    labd("serial", "send", "-t", "dut", "dut")
+    assert sent(labd) == [b"dut\r"]
+
+
 def test_what_can_not_be_meant_is_exit_2_and_nothing_is_sent(labd: BenchInAFolder):
     on(labd, "loop")
     for words, says in WRONG:
