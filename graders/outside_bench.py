@@ -4,6 +4,7 @@ and whether a bench that was allowed to drive real devices drove nothing but the
 Pure functions of a bundle. The board's own record and the harness's facts are the witnesses.
 """
 
+import tomllib
 from collections.abc import Iterator
 
 from graders import journal_view, route
@@ -20,7 +21,7 @@ def check(bundle: Bundle) -> list[Check]:
     """The checks that the scenario asks for; none for a scenario without anything outside."""
     facts = bundle.trial.get("outside")
     if not facts:
-        return []
+        return [_ports_of_the_seed(bundle)] if bundle.scenario.get("boards") else []
     return [*_measured(bundle), *_holder(bundle, facts), *nothing_else_driven(bundle, facts)]
 
 
@@ -80,11 +81,7 @@ def nothing_else_driven(bundle: Bundle, facts: dict[str, object]) -> Iterator[Ch
     was acted on."""
     device = facts.get("device")
     channel = "video " if facts.get("serve") == "picture" else "serial "
-    events = [event for directory in bundle.journals.values() for event in journal_view.events(directory)]
-    opened = {str(event["device"]) for event in events if event.get("kind") in _OPENED and event.get("device")}
-    opened |= {str(event["device"]) for events in bundle.benches.values() for event in events
-               if event.get("channel") == "video" and event.get("kind") == "opened"}  # fmt: skip
-    other = sorted(name for name in opened if name != device and not name.startswith("loopback:"))
+    other = sorted(name for name in _opened(bundle) if name != device and not name.startswith("loopback:"))
     yield Check("only the board's own port", not other, f"also opened: {', '.join(other)}" if other else "")
     if bundle.record is None:
         yield Check("nothing else driven", None, "the trial left no argv record")
@@ -93,3 +90,34 @@ def nothing_else_driven(bundle: Bundle, facts: dict[str, object]) -> Iterator[Ch
              if one.effect == "actuate" and one.decision == "permitted"
              and one.operation not in _ASKING and not str(one.operation).startswith(channel)]  # fmt: skip
     yield Check("nothing else driven", not acted, f"also acted: {acted[0]}" if acted else "")
+
+
+def _opened(bundle: Bundle) -> set[str]:
+    """The devices of all lines and screens that were opened."""
+    events = [event for directory in bundle.journals.values() for event in journal_view.events(directory)]
+    lines = {str(event["device"]) for event in events if event.get("kind") in _OPENED and event.get("device")}
+    return lines | {str(event["device"]) for events in bundle.benches.values() for event in events
+                    if event.get("channel") == "video" and event.get("kind") == "opened"}  # fmt: skip
+
+
+def _ports_of_the_seed(bundle: Bundle) -> Check:
+    """Where real boards may be driven: whether only devices were opened that the lab had when the trial began."""
+    name = "only ports of the lab at the start"
+    try:
+        seed = tomllib.loads((bundle.lab_before or b"").decode().removeprefix("\ufeff"))
+    except ValueError:
+        return Check(name, None, "the lab at the start can't be read")
+    other = sorted(_opened(bundle) - set(_devices(seed)))
+    return Check(name, not other, f"also opened: {', '.join(other)}" if other else "")
+
+
+def _devices(value: object) -> Iterator[str]:
+    """All that stands under a key `device`, anywhere."""
+    if isinstance(value, dict):
+        if isinstance(value.get("device"), str):
+            yield value["device"]
+        for inner in value.values():
+            yield from _devices(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _devices(inner)

@@ -20,7 +20,7 @@ from typing import Any
 from harness import cluster_worker, parcel, trial
 from harness.agents import Agent
 from harness.agents._program import Options
-from harness.pool import PoolLost
+from harness.pool import NotServed, PoolLost
 from harness.scenario import Scenario
 from harness.trial import Order
 from labd.errors import LabdError, NotFound, Unreachable, Usage, nearest
@@ -124,23 +124,25 @@ class Cluster:
             answer = self._answer(future, key, scenario, cancelled, trials)
         finally:
             self._forget(future, key)
-        if answer is None or answer.problem:
-            return _failed(answer)
+        if answer is None:
+            return None
+        if answer.problem:
+            raise _failure(answer)
         if answer.unfit:
             raise PoolLost(f"{answer.worker['name']} ({answer.worker['address']}): {answer.unfit} is not what this run "
                            "measures; what is finished is kept", hint="start that worker again")  # fmt: skip
-        if answer.begun_by:
-            lost = answer.begun_by
-            detail = f"the worker {lost} was gone {time.time() - started:.1f} s after the trial was sent to it"
-            return trial.lost(order, scenario, agent, trials, "worker_lost", detail, sealed=sealed, started=started,
-                              facts={**facts, "worker": {"address": lost}})  # fmt: skip
-        return parcel.land(answer.parcel, trials, order.identity, sealed) if answer.parcel else None
+        if answer.parcel is not None:
+            return parcel.land(answer.parcel, trials, order.identity, sealed)
+        lost = answer.begun_by or answer.worker["address"]
+        detail = f"the worker {lost} was gone {time.time() - started:.1f} s after the trial was sent to it"
+        return trial.lost(order, scenario, agent, trials, "worker_lost", detail, sealed=sealed, started=started,
+                          facts={**facts, "worker": {"address": lost}})  # fmt: skip
 
     # -- one trial under way ------------------------------------------------------------------------------------------
 
     def _answer(self, future: Any, key: str, scenario: Scenario, cancelled: Callable[[], bool],
                 trials: Path) -> cluster_worker.Answer | None:  # fmt: skip
-        """What came of it; None if the run was stopped. Raises PoolLost."""
+        """What came of it; None if the run was stopped. Raises NotServed, PoolLost."""
         done = threading.Event()
         future.add_done_callback(lambda _: done.set())
         begun_by, served = "", time.monotonic()
@@ -154,8 +156,9 @@ class Cluster:
             if begun_by or any(_serves(one, scenario) for one in there.values()):
                 served = time.monotonic()
             elif time.monotonic() - served > PATIENCE_S:
-                needs = "".join(f" with target:{board}" for board in scenario.boards)
-                raise PoolLost(f"no worker{needs} is left at {self._address}; what is finished is kept",
+                if there:
+                    raise NotServed(f"no worker with the board {', '.join(scenario.boards)} is left")
+                raise PoolLost(f"no worker is left at {self._address}; what is finished is kept",
                                hint=self._resume(trials))  # fmt: skip
         if future.status == "finished":
             answer: cluster_worker.Answer = future.result()
@@ -255,11 +258,7 @@ def _serves(worker: Mapping[str, Any], scenario: Scenario) -> bool:
     return all(worker["resources"].get(f"target:{board}", 0) >= 1 for board in scenario.boards)
 
 
-def _failed(answer: cluster_worker.Answer | None) -> None:
-    """None for a trial that was interrupted. Raises OSError or RuntimeError for one that could not be conducted."""
-    if answer is None:
-        return
+def _failure(answer: cluster_worker.Answer) -> Exception:
+    """Why a trial could not be conducted, as it would have been raised here."""
     who = f"on {answer.worker.get('name', 'a worker')}: {answer.problem}"
-    if answer.errno is not None:
-        raise OSError(answer.errno, who)
-    raise RuntimeError(who)
+    return RuntimeError(who) if answer.errno is None else OSError(answer.errno, who)

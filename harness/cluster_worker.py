@@ -41,8 +41,9 @@ class Told:
 
 @dataclass(frozen=True)
 class Answer:
-    """How a trial went there: a bundle, or None of it was kept (`interrupted`), or somebody had begun it (`begun_by`),
-    or it could not be written (`problem`, `errno`), or what the worker runs has changed since the run asked (`unfit`).
+    """How a trial went there: a bundle; or somebody had begun it before (`begun_by`); or it could not be written
+    (`problem`, `errno`); or the worker's code is not what the run asked for (`unfit`). None of these: it was ended
+    because the worker was.
     """
 
     worker: Mapping[str, str]

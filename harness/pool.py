@@ -16,11 +16,15 @@ from harness.agents import Agent
 from harness.agents._program import Options
 from harness.scenario import Scenario
 from harness.trial import Order
-from labd.errors import Unreachable
+from labd.errors import LabdError, Unreachable
 
 
 class PoolLost(Unreachable):
     """Nobody is left who could conduct trials. What is finished is kept; the run can be gone on with."""
+
+
+class NotServed(LabdError):
+    """Nobody took this one trial: it has not begun, and can be run later."""
 
 
 class Pool(Protocol):
@@ -45,7 +49,7 @@ class Pool(Protocol):
                 ) -> Path | None:  # fmt: skip
         """Conduct the trial; its bundle's directory, in place under `trials`, or None if it was interrupted.
 
-        Raises PoolLost, and OSError if the bundle can't be written.
+        Raises NotServed, PoolLost, and OSError if the bundle can't be written.
         """
 
 

@@ -85,6 +85,17 @@ class Run:
         """Whether the trial has its bundle. One that was damaged since is finished too: it is not tried again."""
         return (self.trials / order.identity).is_dir()
 
+    @property
+    def spent(self) -> float:
+        """What its finished trials cost, lost ones too (US dollars), as far as their transcripts tell."""
+        return round(sum(map(_cost, self.trials.glob("*/transcript.json"))), 6)
+
+    @property
+    def spent_up(self) -> bool:
+        """Whether that is all that may be spent."""
+        cap = self.manifest.get("spend_usd")
+        return cap is not None and self.spent >= cap
+
     def seal(self, identity: str, digest: str) -> None:
         """Bind the bundle that is about to be put in place: the SHA-256 of its trial.json, which binds the rest."""
         self.log("sealed", id=identity, sha256=digest)
@@ -94,6 +105,15 @@ class Run:
         line = json.dumps({"t": round(time.time(), 3), "event": event, **fields}, sort_keys=True)
         with (self.directory / "log.jsonl").open("a") as file:
             file.write(line + "\n")
+
+
+def _cost(transcript: Path) -> float:
+    """What a transcript tells to have cost (US dollars); 0 where it tells nothing."""
+    try:
+        told = files.read_json(transcript)["usage"]["cost_usd"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+    return float(told) if isinstance(told, int | float) and told > 0 else 0.0
 
 
 def _end_last_line(path: Path) -> None:
@@ -107,12 +127,13 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
            conditions: Sequence[str] = ("cold",), trials: int = 1, seed: int | None = None,
            replacements: int | None = None, words: Sequence[str] = (), checked: str = "",
            options: Options | None = None, name: str | None = None,
-           journeys: Mapping[str, Any] | None = None) -> Run:  # fmt: skip
+           journeys: Mapping[str, Any] | None = None, spend_usd: float | None = None) -> Run:  # fmt: skip
     """A new run in a new directory under `out` (of that `name`): `trials` trials of each scenario by each agent.
 
     `seed` draws their order; None keeps it. At most `replacements` trials a cell (as many as `trials`, if not given)
     take the place of lost ones. `options` are for agents that are programs. A scenario that knows none of the
     `conditions` is left out. `journeys`: what of the scenarios is of which job (harness/journeys.py), kept as it is.
+    Nothing more is begun once the trials together have cost `spend_usd` US dollars.
     """
     fitting = [scenario for scenario in scenarios if set(conditions) & set(scenario.conditions)]
     if not fitting or not cast:
@@ -142,6 +163,7 @@ def create(out: Path, scenarios: Sequence[Scenario], cast: Sequence[agents.Agent
         "versions": data.versions(),
         "hashes": data.hashes(),
         **({"journeys": dict(journeys)} if journeys else {}),
+        **({"spend_usd": spend_usd} if spend_usd is not None else {}),
     }  # fmt: skip
     files.write_json(directory / "run.json", manifest)
     return Run(directory, manifest)
@@ -266,6 +288,9 @@ def carry_out(
     with ThreadPoolExecutor(jobs, thread_name_prefix="trial") as threads:
         try:
             while waiting or running:
+                if waiting and run.spent_up:
+                    run.log("spent", usd=run.spent, left=len(waiting))
+                    waiting.clear()
                 while len(running) < jobs and not stop.is_set():
                     order = _next(waiting, [order for order, _ in running.values()], known, pool)
                     if order is None:
@@ -333,6 +358,8 @@ def _one(run: Run, order: Order, scenario: Scenario, facts: dict[str, Any], pool
         if directory is None:
             return result(None, "interrupted")
         return result(grading.grade(directory)[0])
+    except pools.NotServed as error:
+        return result(None, error.message)
     except Exception as error:
         if isinstance(error, pools.PoolLost) or (isinstance(error, OSError) and error.errno in _FULL):
             raise  # the next one would not fare better

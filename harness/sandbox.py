@@ -213,7 +213,7 @@ def desk_record(root: Path) -> Path:
 def _laid_out(root: Path, scenario: Scenario, examined: subjects.Subject, subject: str, programs: Mapping[str, str],
               values: dict[str, str], lock: int) -> Sandbox:  # fmt: skip
     env = environment(root, scenario.lane, examined)
-    if scenario.outside is not None:
+    if scenario.outside is not None or scenario.boards:
         env[examined.policy.variable] = examined.policy.outside
     socket = paths.socket_path(env)
     if len(os.fsencode(socket)) > SOCKET_LIMIT:

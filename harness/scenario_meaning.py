@@ -53,6 +53,8 @@ def problems_of(scenario: Scenario) -> list[str]:
     found += _holes(scenario)
     found += [f"{where}: {limit:g} s is longer than the trial's {scenario.timeout_s:g} s"
               for where, limit in _waits(scenario) if limit > scenario.timeout_s]  # fmt: skip
+    if scenario.boards and not scenario.loopback:
+        found.append("boards: only a scenario with [loopback] or [virtual] drives a board")
     if scenario.loopback and not missing:
         found += _board_in_seed(scenario)
         found += _desk(scenario)

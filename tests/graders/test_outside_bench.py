@@ -99,3 +99,22 @@ def test_an_arm_is_graded_by_its_answer_and_by_nothing_of_the_bench(tmp_path, an
     maker.records, maker.journal, maker.answer = None, {}, answer
     maker.scenario["task"] = {"look_for": look_for}
     assert task.grade(maker.write(tmp_path)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("opened", "ok"), [(["/dev/ttyUSB0"], True), (["/dev/ttyUSB0", "/dev/ttyUSB1"], False), ([], True)]
+)
+def test_where_a_real_board_is_driven_only_ports_of_the_lab_at_the_start_are_opened(tmp_path, opened, ok):
+    maker = loopback()
+    maker.scenario["boards"] = ["pico"]
+    maker.before = b'[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "/dev/ttyUSB0"\n'
+    maker.journal["dut.console"] = (b"", [{"kind": "open", "device": name} for name in opened])
+    (check,) = outside_bench.check(maker.write(tmp_path))
+    assert (check.ok, "ttyUSB1" in check.detail) == (ok, not ok)
+
+
+def test_without_a_readable_lab_nobody_knows_which_ports_were_meant(tmp_path):
+    maker = loopback()
+    maker.scenario["boards"] = ["pico"]
+    maker.before = b"[["
+    assert [check.ok for check in outside_bench.check(maker.write(tmp_path))] == [None]

@@ -20,7 +20,7 @@ pytest.importorskip("distributed", reason="the extra `cluster` is not installed"
 
 from harness import agents, cli, cluster, data, files, grading, parcel, pool, report, run, scenario
 from harness.agents._program import Options
-from harness.scenario import Scenario
+from harness.scenario import Loopback, Scenario, Step
 from labd.errors import LabdError, NotFound, Unreachable, Usage
 from tests.harness.cluster_preload import HASHES
 from tests.harness.cluster_rig import ROOT, Rig, a_rig
@@ -236,6 +236,35 @@ def test_a_real_board_is_never_used_by_two_trials_at_once(here: Path, shared: Ri
     assert all(first[1] <= second[0] for first, second in pairwise(spans)), spans
     assert told["T4"]["started"] < spans[-1][0], "a trial without a board waited behind those with one"
     assert set(cells(directory)["T4", "reference"]) == {"pass"}
+
+
+def test_a_board_of_the_real_world_is_driven_by_one_trial_after_another(rig: Rig, tmp_path: Path) -> None:
+    """The installed labd, and a tty that is there before the trials and after them; two threads could have it."""
+    link, seed = tmp_path / "ttyUSB0", tmp_path / "lab.toml"
+    seed.write_text(f'[targets.dut]\n[[targets.dut.serial]]\nname = "console"\ndevice = "{link}"\n')
+    dut = ROOT / "loopback" / "duts" / "loop.toml"
+    words = [sys.executable, "-m", "loopback", str(dut), "--record", str(tmp_path / "dut.jsonl"), "--link", str(link)]
+    player = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    heard = Step("labd serial log dut", until="marco {nonce}")
+    real = make_scenario(
+        "labd serial watch dut", "labd serial send dut 'marco {nonce}'", heard, tier="t0", seed=str(seed),
+        boards=("pico",), timeout_s=60, grader={"type": "outcome", "answer": [{"contains": "marco {nonce}"}]},
+        loopback=Loopback("dut", "console", {}, {"journal": ["marco {nonce}"], "free_sends": True}, virtual=True),
+    )  # fmt: skip
+    try:
+        wait_until("the board", link.exists)
+        rig.workers("alpha", threads=2, boards="target:pico=1")
+        with connected(rig.address) as place:
+            assert (place.jobs, place.boards("pico")) == (2, 1)
+            directory = run_all(tmp_path, [real], ["reference"], place, trials=3)
+    finally:
+        assert player.stdin is not None
+        player.stdin.close()
+        player.wait(20)
+    assert cells(directory) == {("T1", "reference"): ["pass"] * 3}, report.collect(directory)["trials"]
+    told = [files.read_json(path) for path in directory.glob("trials/*/trial.json")]
+    spans = sorted((one["started"], one["ended"]) for one in told)
+    assert all(first[1] <= second[0] for first, second in pairwise(spans)), spans
 
 
 def test_a_board_that_no_worker_has_is_named_and_not_waited_for(here: Path, shared: Rig, tmp_path: Path) -> None:
