@@ -1,13 +1,14 @@
 """One call of `labd mcp`: to the daemon over its wire, as the thin client goes; else by the program itself.
 
 Where no daemon runs, or the verb needs a process of its own, `labd` is run as it would be typed, in a group of its own
-that ends with the call (`labd.mcp_child`). So nothing is decided here, and what is recorded is recorded where it runs.
+that ends with the call (`labd.lifeline`). So nothing is decided here, and what is recorded is recorded where it runs.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
 from _socket import socket as RawSocket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -140,27 +141,18 @@ class _Frames:
 
 
 async def _run_program(request: Request) -> None:
-    process = await shim.start_own(request.words, len(request.stdin), env={**os.environ, FACE_VARIABLE: request.face})
+    process, line = await shim.start_own(request.words, request.stdin, env={**os.environ, FACE_VARIABLE: request.face})
     answer = request.answer
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_give, process, request.stdin)
             nursery.start_soon(_take, process.stdout, answer, answer.out, None)
             nursery.start_soon(_take, process.stderr, answer, answer.err, request.on_note)
             answer.code = _as_shell_says(await process.wait())
             nursery.cancel_scope.deadline = trio.current_time() + 1  # a daemon that it left may hold the pipes
     finally:
+        os.close(line)
         with trio.CancelScope(shield=True):
             await _end(process)
-
-
-async def _give(process: trio.Process, data: bytes) -> None:
-    """Its input; the pipe stays open, as its end says that nobody waits any more."""
-    assert process.stdin is not None
-    try:
-        await process.stdin.send_all(data)
-    except trio.BrokenResourceError:
-        pass  # it ended without reading
 
 
 async def _take(stream: trio.abc.ReceiveStream | None, answer: Answer, kept: bytearray, on_note: OnNote | None) -> None:
@@ -176,8 +168,8 @@ def _as_shell_says(code: int) -> int:
 
 
 async def _end(process: trio.Process) -> None:
-    """End it and all of its group: interrupted as by Ctrl-C first, by the end of its input."""
-    for stream in (process.stdin, process.stdout, process.stderr):
+    """See that it ends, and all of its group: it was interrupted, as by Ctrl-C, when the lifeline was closed."""
+    for stream in (process.stdout, process.stderr):
         if stream is not None:
             await stream.aclose()
     with trio.move_on_after(GRACE_S):
@@ -194,9 +186,9 @@ def refused(words: list[str], client: str, error: LabdError) -> Answer:
     from labd.render import error_text
 
     answer = Answer(code=error.exit_code)
+    caller = {"pid": os.getpid(), "ppid": os.getppid(), "uid": os.getuid(), "client": client}
     call = Call(face="mcp", argv=words, cwd=os.getcwd(), env=dict(os.environ), out=answer.out.extend,
-                err=answer.err.extend, caller={"pid": os.getpid(), "ppid": os.getppid(), "uid": os.getuid(),
-                                               "client": client})  # fmt: skip
+                err=answer.err.extend, caller=caller, program=os.path.abspath(sys.argv[0]))  # fmt: skip
     passage = Passage(call)
     try:
         passage.start(operation=None, effect=None, decision="invalid")

@@ -1,12 +1,12 @@
 """The two ends of `labd mcp`'s wire as the SDK wants them, on trio's own descriptors: a line is one message.
 
-The SDK's own transport reads and writes in threads, three hops a call, which cost as much as the call. Standard input
-and output are put aside meanwhile, so that nothing that prints can get between the messages.
+The SDK's own transport reads and writes in threads, three hops a call, which cost as much as the call.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,19 +25,12 @@ async def streams() -> AsyncIterator[tuple[Any, Any]]:
     """(messages that come in, messages to go out) of this process's standard input and output."""
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    async with _put_aside(0, os.O_RDONLY) as source, _put_aside(1, os.O_WRONLY) as sink, trio.open_nursery() as nursery:
+    sys.stdout = sys.stderr  # whatever prints must not get between the messages
+    source, sink = trio.lowlevel.FdStream(os.dup(0)), trio.lowlevel.FdStream(os.dup(1))
+    async with source, sink, trio.open_nursery() as nursery:
         nursery.start_soon(_read, source, to_server)
         nursery.start_soon(_write, from_server, sink)
         yield incoming, outgoing
-
-
-def _put_aside(fd: int, mode: int) -> trio.lowlevel.FdStream:
-    """A stream on a copy of a standard descriptor, in whose place comes /dev/null."""
-    stream = trio.lowlevel.FdStream(os.dup(fd))
-    nothing = os.open(os.devnull, mode)
-    os.dup2(nothing, fd)
-    os.close(nothing)
-    return stream
 
 
 async def _read(source: trio.lowlevel.FdStream, to_server: Any) -> None:

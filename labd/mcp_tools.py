@@ -136,10 +136,20 @@ def check(tool: Tool, words: list[str]) -> None:
     if op.terminal:
         raise Usage(f"labd {op.name} is for a person at a terminal; nothing ran", hint=f"labd {op.path[0]} --help")
     if effect not in LOOKING and effect not in tool.effects:
-        right = next(name for name, (effects, *_) in BY_EFFECT.items() if effect in effects)
+        right = tool_for(words)
         takes = "only looks" if tool.read_only else f"is for other commands ({', '.join(tool.effects)})"
         raise Usage(f"labd {op.name} ({effect}) is not for {tool.name}, which {takes}; nothing ran",
                     hint=f"call the tool {right} with the same command")  # fmt: skip
+
+
+def tool_for(words: list[str]) -> str:
+    """The tool that a command belongs to; words that are none belong to the one that looks."""
+    try:
+        parsed = parse(words)
+    except LabdError:
+        return "labd_read"
+    effect = parsed.operation.effect_of(parsed.args) if parsed.operation and parsed.args else "help"
+    return next(name for name, (effects, *_) in BY_EFFECT.items() if effect in effects)
 
 
 def shell_words(words: list[str]) -> str | None:

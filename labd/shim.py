@@ -186,15 +186,34 @@ async def start_board(argv: list[str], cwd: str) -> trio.Process:
     )
 
 
-async def start_own(words: list[str], given: int, *, env: dict[str, str]) -> trio.Process:
-    """Start `labd WORDS` with pipes, in a session of its own. It reads `given` bytes; the end of its input ends it."""
+async def start_own(words: list[str], given: bytes, *, env: dict[str, str]) -> tuple[trio.Process, int]:
+    """Start `labd WORDS` in a session of its own, with `given` as its input and pipes for its output.
+
+    Also returned: a descriptor whose closing, by whatever end of ours, interrupts it (`labd.lifeline`).
+    """
     import subprocess
+    import tempfile
 
     import trio
 
-    argv = [sys.executable, "-P", "-m", "labd.mcp_child", str(given), *words]
-    pipe = subprocess.PIPE
-    return await trio.lowlevel.open_process(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True)
+    from labd import lifeline
+
+    own = [sys.argv[0]] if os.access(sys.argv[0], os.X_OK) else [sys.executable, "-P", "-m", "labd.thin"]
+    theirs, ours = os.pipe()
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(given)
+        stdin.seek(0)
+        try:
+            process = await trio.lowlevel.open_process(
+                [*own, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=(theirs,),
+                env={**env, lifeline.VARIABLE: str(theirs)}, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            os.close(ours)
+            raise Unreachable(f"cannot run {own[0]}: {error.strerror}") from None
+        finally:
+            os.close(theirs)
+    return process, ours
 
 
 async def start_camera(runtime: str, name: str) -> trio.Process:

@@ -42,7 +42,7 @@ def servers(board: BenchInAFolder) -> list[int]:
         except OSError:
             continue
         ours = str(board.runtime).encode() in env
-        if ours and (words[2:3] == [b"mcp"] or b"labd.mcp_child" in words or b"labd.helpers" in b" ".join(words)):
+        if ours and (words[2:3] == [b"mcp"] or b"helper" in words or b"labd.helpers" in b" ".join(words)):
             found.append(int(pid))
     return found
 
