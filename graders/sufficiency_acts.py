@@ -43,6 +43,8 @@ _QUERY_KEYS = ("query", "question", "q", "task", "prompt", "pattern", "symbol", 
 #: Commands that say nothing by themselves.
 _SILENT = frozenset({"cd", "pushd", "popd", "pwd", "sleep", "true", ":", "export", "set", "wait", ""})
 _PAGES = frozenset({"man", "info", "tldr", "whatis", "apropos"})
+_INTERPRETERS = re.compile(r"(?:python|pypy|perl|ruby|node|deno|bun|php|lua|tclsh)[\d.]*")
+_SCRIPT_WORDS = re.compile(r"[\w.@~+\-/]+")
 #: Options that take no value, by custom.
 _FLAGS = frozenset(("-q", "-v", "-vv", "-vvv", "-y", "-h", "-V", "--quiet", "--verbose", "--debug", "--json", "--yes",
                     "--help", "--version", "--dry-run"))  # fmt: skip
@@ -255,12 +257,18 @@ def _of(one: Access, thing: Thing, written: Sequence[str]) -> Kind | None:
         return "help" if is_help(one.words) else "again"
     if thing.program and one.program in _PAGES and any(w.partition("-")[0] == thing.program for w in one.words[1:]):
         return "help"
-    if _around(one.program, one.paths, thing):
+    if _around(one.program, one.paths, thing) or (_INTERPRETERS.fullmatch(one.program) and _scripted(one, thing)):
         return "around"
     if one.kind in ("read", "search"):
         mine = one.paths and all(any(same(path, out) for out in written) for path in one.paths)
         return None if mine else "read" if one.kind == "read" else "search"
     return None
+
+
+def _scripted(one: Access, thing: Thing) -> bool:
+    """Whether a script that stands in the text itself has the name of one of the thing's files."""
+    script = " ".join((one.script, *one.words[1:])) if thing.files else ""
+    return any(same(word, file) for word in _SCRIPT_WORDS.findall(script) for file in thing.files)
 
 
 def is_help(words: Sequence[str]) -> bool:

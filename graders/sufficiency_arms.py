@@ -20,6 +20,7 @@ FEW = 30
 
 NOT_CORRECT = "Enough is not correct: that it moved on says that the agent had enough to go on, not that it was right."
 A_VOTE = "One call is a vote, not a proof; `again` does not say whether too little was found or too little shown."
+UNSEEN = "Not seen, and so told as moved on: what sort, wc, diff, a script or an interpreter (python3 -) read."
 
 
 @dataclass(frozen=True)
@@ -129,4 +130,4 @@ def cautions(arms: Sequence[Arm]) -> list[str]:
         most = 100 / min(arm.answered for arm in few)
         told.append(f"Few answered calls in few passes ({counts}): one call is up to {most:.0f} points. Read the "
                     "lines, not the shares; compare arms over two passes or more.")  # fmt: skip
-    return [*told, A_VOTE, NOT_CORRECT]
+    return [*told, A_VOTE, UNSEEN, NOT_CORRECT]

@@ -25,13 +25,15 @@ MOST_DEPTH = 12
 class Access:
     """One simple command. paths: the files that it reads, searches or writes, globs included; known: all are told.
 
-    words: the program and what it is given; a word of which part is put in by the shell is in `paths` never.
+    words: the program and what it is given; a word of which part is put in by the shell is in `paths` never. script:
+    what it is given on its standard input, where the text itself has that.
     """
 
     kind: Kind
     words: tuple[str, ...]
     paths: tuple[str, ...] = ()
     known: bool = True
+    script: str = ""
 
     @property
     def program(self) -> str:
@@ -105,7 +107,8 @@ def _read(text: str, place: str, depth: int) -> Iterator[Access]:
         if not started.texts and not (searching and not started.words):
             found = _access(list(started.words), command, text, more=started.more)
             if found is not None:
-                yield replace(found, paths=tuple(posixpath.join(place, path) for path in found.paths))
+                told = next((one.body for one in command.redirections if one.body is not None), "")
+                yield replace(found, paths=tuple(posixpath.join(place, path) for path in found.paths), script=told)
         words = [token.text for token in command.words]
         if len(words) == 2 and words[0] in ("cd", "pushd") and not command.words[1].open:
             place = posixpath.normpath(posixpath.join(place, words[1]))
@@ -161,24 +164,48 @@ def _rows(kind: Kind, *rows: tuple[str, str] | tuple[str, str, str]) -> dict[str
 _PROGRAMS: dict[str, _Program] = {
     **_rows(
         "read",
-        ("cat tac less more view strings zcat batcat bat", "-r --line-range -l --language --theme --style --color"),
-        ("head tail", "-n -c -s --lines --bytes --pid"),
+        ("cat tac zcat view", ""),
+        ("less", "-b -D -h -j -k -o -O -p -P -t -T -x -y -z --pattern --tag --prompt --tabs --buffers --LOG-FILE"),
+        ("more", "-n --lines"),
+        ("bat batcat", ("-r --line-range -l --language -H --highlight-line -m --map-syntax --theme --style --color "
+         "--paging --pager --wrap --tabs --decorations --italic-text --terminal-width --file-name --diff-context")),
+        ("strings", "-n --bytes -t --radix -e --encoding -T --target -s --output-separator -U --unicode"),
+        ("head tail", "-n -c -s --lines --bytes --pid --sleep-interval --max-unchanged-stats"),
         ("nl", "-b -d -f -h -i -l -n -s -v -w"),
-        ("od xxd hexdump", "-A -j -N -t -w -s -l -c -g -n -e -f"),
-        ("sed gsed", "-l", "-e -f --expression --file"),
-        ("awk gawk mawk nawk", "-v -F --assign --field-separator", "-f --file"),
-        ("jq yq", "--indent --arg --argjson", "-f --from-file"),
+        ("od", "-A -j -N -S -t --address-radix --skip-bytes --read-bytes --format"),
+        ("xxd", "-c -cols -g -groupsize -l -len -n -name -o -s -seek -R"),
+        ("hexdump hd", "-e -f -n -s --length --skip --format --format-file"),
+        ("sed gsed", "-l --line-length", "-e -f --expression --file"),
+        ("awk gawk mawk nawk", "-v -F -i -l --assign --field-separator --include --load", "-f -e --file --source"),
+        ("jq", "--indent --tab-size -L", "-f --from-file"),
+        ("yq", "-o -p -I --output-format --input-format --indent", "--from-file"),
     ),
     **_rows(
         "search",
-        ("grep egrep fgrep zgrep ack ag", "-m -A -B -C --include --exclude --exclude-dir --max-count --color",
+        ("grep egrep fgrep zgrep", ("-m -A -B -C -d -D --include --exclude --exclude-dir --exclude-from --max-count "
+         "--after-context --before-context --context --label --directories --devices --binary-files"),
          "-e -f --regexp --file"),
-        ("rg", "-g -t -T -A -B -C -m -M -j --glob --type --type-not --max-count --context", "-e -f --regexp --file"),
+        ("ack ag", "-m -A -B -C -G -g --ignore --ignore-dir --depth --pager --type --max-count", "--match"),
+        ("rg", ("-g -t -T -A -B -C -m -M -j -r -E -d --glob --iglob --type --type-not --max-count --context "
+         "--after-context --before-context --max-columns --max-depth --max-filesize --threads --replace --encoding "
+         "--sort --sortr --pre --color --colors --ignore-file --type-add"), "-e -f --regexp --file"),
     ),
     **{name: _Program("search", _set("-I -L -w --hide -e -E -t -d -x -X"), needless=True)
        for name in ("ls", "tree", "exa", "eza", "lsd", "locate", "fd", "fdfind")},
-    **_rows("write", ("tee cp mv rm install touch truncate ln patch ed ex vi vim nano mkdir chmod", "-t -m -o -s")),
+    **_rows(
+        "write",
+        ("tee rm ed ex nano chmod", ""),
+        ("cp mv ln", "-t --target-directory -S --suffix"),
+        ("install", "-m -o -g -t -S --mode --owner --group --target-directory"),
+        ("touch", "-t -d -r --date --reference"),
+        ("truncate", "-s -r --size --reference"),
+        ("mkdir", "-m --mode"),
+        ("patch", "-i -d -o -p -F -r -B -D --input --directory --output --strip --fuzz"),
+        ("vi vim", "-c -S -T -u -i -w -W"),
+    ),
 }  # fmt: skip
+#: Options of jq that take two words, and name no file to read from.
+_PAIRS = frozenset({"--arg", "--argjson", "--slurpfile", "--rawfile"})
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--recursive|--files")
 
 
@@ -206,7 +233,8 @@ def _access(words: list[Token], command: _Command, text: str, *, more: bool) -> 
         return Access("write", told, (*paths, *out), known)
     if program.kind == "search":
         everywhere = program.needless or any(_RECURSIVE.fullmatch(word) for word in told[1:])
-        fed = not files and not more and not everywhere and (command.piped or _body(command) is not None)
+        given = command.piped or any(one.text.startswith("<<") for one in command.redirections)
+        fed = given and not files and not more and not everywhere
         return plain if fed else Access("search", told, paths, known)
     return plain if out or not (files or more) else Access("read", told, paths, known)
 
@@ -219,15 +247,15 @@ def _hole(token: Token) -> bool:
 def _operands(words: Sequence[Token], program: _Program) -> list[Token]:
     """The words that are files: neither options nor theirs, nor a script or pattern."""
     files: list[Token] = []
-    scripted, skip, options = not program.script, False, True
+    scripted, skip, options = not program.script, 0, True
     for word in words:
         if skip:
-            skip = False
+            skip -= 1
         elif options and word.text == "--":
             options = False
         elif options and word.text.startswith("-") and word.text != "-":
             scripted = scripted or word.text.partition("=")[0] in program.instead
-            skip = word.text in program.options
+            skip = 2 if word.text in _PAIRS else int(word.text in program.options)
         elif not scripted:
             scripted = True
         elif word.text != "-":

@@ -17,7 +17,7 @@ from graders.shell_lex import Unclear
 from graders.sufficiency import Found, measure
 from graders.sufficiency_arms import Arm, cautions, compare
 from graders.sufficiency_shell import accesses
-from harness import files, run, sufficiency_text, transcript_command, transcripts
+from harness import files, run, sufficiency_text, transcript_command, transcript_files, transcripts
 from harness.sufficiency_judging import judged_bundle, thing_of
 from labd.errors import LabdError, NotFound, Usage
 
@@ -51,12 +51,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     # fmt: off
     add = parser.add_argument
-    add("logs", nargs="*", metavar="LOG", help="a transcript, a directory with those of one session, a trial, or a run")
+    add("logs", nargs="*", metavar="LOG",
+        help="a transcript (- for standard input), a directory of them (a log a session), a trial, or a run")
     add("--arm", action="append", nargs="+", default=[], metavar=("NAME", "LOG"),
         help="the logs of one arm, one a pass; repeatable: arms are compared with the first")
     add("--subject", metavar="NAME", help="judge this program of the shell (default: a run's own; else labd)")
     add("--tool", metavar="NAME",
-        help="judge this tool instead: its name, or that behind its MCP server's; * allowed")
+        help="judge this tool instead: its name, or that behind its MCP server's; '*NAME' where a product makes one "
+             "name of both (cg_NAME)")
     add("--product", choices=transcripts.PRODUCTS, help="whose the logs are (default: what their records say)")
     add("--selftest", action="store_true", help="hold the rules against made logs with known answers; 1 if one fails")
     # fmt: on
@@ -108,9 +110,17 @@ def _judged(
         place = Path(name)
         run_ = _run(place, Path(values.out))
         if run_ is None and not (place / "trial.json").is_file():
-            told = parsed(place, values.product)
-            logs.append(Log(arm, name, _about(told), measure(told, thing_of(values.subject, values.tool))))
-            seen.update(_called(told) if _nothing(logs[-1].found) else ())
+            several = transcript_files.logs(place)
+            for one, raw in several.items():
+                try:
+                    told = parsed(one, transcript_files.read(raw), values.product)
+                except Usage as error:
+                    if len(several) == 1:
+                        raise
+                    skipped.append({"log": str(one), "why": error.message.removeprefix(f"{one}: ")})
+                    continue
+                logs.append(Log(arm, str(one), _about(told), measure(told, thing_of(values.subject, values.tool))))
+                seen.update(_called(told) if _nothing(logs[-1].found) else ())
             continue
         for bundle in [place] if run_ is None else sorted(one.parent for one in run_.glob("trials/*/trial.json")):
             try:
@@ -129,7 +139,7 @@ def _judged(
 
 def _run(place: Path, out: Path) -> Path | None:
     """The run of that name, if it is one."""
-    if place.is_file() or (place.is_dir() and not (place / "run.json").is_file()):
+    if transcript_files.is_file(place) or (place.is_dir() and not (place / "run.json").is_file()):
         return None
     try:
         return run.find(out, str(place))
@@ -138,13 +148,14 @@ def _run(place: Path, out: Path) -> Path | None:
                        hint="labd-eval sufficiency --help") from error  # fmt: skip
 
 
-def parsed(place: Path, product: str | None = None) -> dict[str, Any]:
+def parsed(place: Path, raw: Mapping[str, bytes], product: str | None = None) -> dict[str, Any]:
     """The normal form of a log as plain data, of which nothing is copied. Raises Usage where its format is unknown."""
-    raw = transcript_command.read(place)
     try:
         told = transcripts.parse(product or transcript_command.product_of(raw) or "atif", raw)
     except transcripts.TranscriptError as error:
-        raise Usage(f"{place}: {error}", hint=f"labd-eval transcript {place} --product text") from error
+        raise Usage(
+            f"{place}: {transcript_command.senseless(raw, error)}", hint="labd-eval sufficiency --help"
+        ) from error
     parts = {name: [vars(one) for one in getattr(told, name)] for name in ("threads", "messages", "calls")}
     return vars(told) | parts | {"ended": vars(told.ended)}
 

@@ -4,6 +4,7 @@ For the self-test of `labd-eval sufficiency`, whose rules must hold whatever pro
 """
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -153,7 +154,7 @@ def _codex_item(use: Use) -> dict[str, Any]:
     if use.what == "delegate":
         return {"type": "collab_tool_call", "tool": "spawn_agent", "prompt": use.about}
     inner = {"read": f"cat {use.about}", "search": f"rg {use.about}"}.get(use.what, use.about)
-    return {"type": "command_execution", "command": f"/bin/bash -lc {json.dumps(inner)}"}
+    return {"type": "command_execution", "command": f"/bin/bash -lc {shlex.quote(inner)}"}
 
 
 def _gemini(turns: Sequence[Turn], end: str) -> dict[str, bytes]:

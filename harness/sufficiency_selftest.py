@@ -155,6 +155,10 @@ SHELL = (
         ("sed -i s/a/b/ src/response.js", MOVED),
         ("make 2>&1 | grep error | tail -3", MOVED),
         ("make > log.txt; tail log.txt", MOVED),
+        ("less -r src/other.js", ("read_not_returned", "other.js")),
+        ("od -c src/other.js", ("read_not_returned", "other.js")),
+        ("strings -n 8 src/other.js", ("read_not_returned", "read src/other.js")),
+        ("make; grep x <<< \"$y\"", MOVED),
         ("for f in a b; do cat $f; done", (None, "which files")),
         ("cat 'open", (None, "understood")),
     )),
@@ -203,6 +207,12 @@ OF_A_PROGRAM = (
     Case("program: its manual", _cli(_sh("man atlas", "page")), [("help_again", "man atlas")], PROGRAM),
     Case("program: another one around it", _cli(_sh("sqlite3 atlas.db .dump", "x")), [("around", "sqlite3")], PROGRAM),
     Case("program: its files by hand", _cli(Use("edit", "/home/u/atlas.db")), [("around", "atlas.db")], PROGRAM),
+    *(Case(f"program: its files in a script: {line}", _cli(_sh(line)), [(bucket, "python3")], PROGRAM)
+      for line, bucket in (
+        ("python3 - <<'E'\nopen('atlas.db','w').write('x')\nE", "around"),
+        ("python3 -c 'import sqlite3; sqlite3.connect(\"/home/u/atlas.db\")'", "around"),
+        ("python3 - <<'E'\nprint('my-atlas.db.txt')\nE", "moved_on"),
+    )),
     Case("program: its files read", _cli(Use("read", "/home/u/atlas.db")), [("around", "atlas.db")], PROGRAM),
     Case("program: what its output showed is returned", _cli(Use("read", "cities.txt", LIST)),
          [("read_returned", "cities.txt")], PROGRAM),

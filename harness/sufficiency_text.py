@@ -20,6 +20,7 @@ def text(told: dict[str, Any]) -> str:
     if told["others"]:
         lines += [f"no call of it in {_many(len(told['logs']), 'log')}. What is called there, and how to judge that:"]
         lines += [f"  {option}  ({_many(count, 'call')})" for option, count in told["others"].items()]
+        lines += [f"  --tool '*{name}' takes it behind any server's name" for name in _behind(told)]
     else:
         lines += _table(told["arms"])
         if told["comparisons"]:
@@ -30,6 +31,12 @@ def text(told: dict[str, Any]) -> str:
         lines += ["", *(f"left out: {one['log']}: {one['why']}" for one in told["skipped"][:5])]
         lines += [f"left out: {len(told['skipped']) - 5} more"] if len(told["skipped"]) > 5 else []
     return "\n".join(cut(shown(line), 400) for line in [*lines, "", *told["notes"]]) + "\n"
+
+
+def _behind(told: dict[str, Any]) -> list[str]:
+    """The tool that was looked for, if one is there whose name only ends with it."""
+    asked = [of.removeprefix("the tool ") for of in told["of"] if of.startswith("the tool ")]
+    return [name for name in asked if any(option.casefold().endswith(name.casefold()) for option in told["others"])]
 
 
 def _many(count: int, what: str) -> str:

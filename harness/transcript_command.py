@@ -7,26 +7,24 @@ shown to a terminal as it is: control characters are escaped.
 import argparse
 import json
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graders import joined, route
 from graders.bundle_view import Bundle, BundleError
-from harness import transcripts
+from harness import transcript_files, transcripts
 from harness.transcripts import Transcript
 from harness.transcripts.model import MAIN, Call
-from labd.errors import LabdError, NotFound, Usage
-
-#: More than this is not read (bytes, all files together).
-MOST_BYTES = 256 << 20
-#: What lies in raw/ beside session/.
-_OWN = frozenset({"stdout", "stderr", "requests.jsonl", "calls.jsonl", "answer.txt"})
+from labd.errors import LabdError, Usage
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("path", metavar="FILE|DIR", help="a transcript, or a directory with those of one session")
+    parser.add_argument(
+        "path", metavar="FILE|DIR", help="a transcript (- for standard input), or a directory with those of one session"
+    )
     parser.add_argument("--product", choices=transcripts.PRODUCTS, help="whose it is (default: what its records say)")
     parser.add_argument("--atif", action="store_true", help="answer in the interchange form ATIF 1.8 (JSON)")
 
@@ -41,10 +39,10 @@ def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
     try:
         told = transcripts.parse(product, raw)
     except transcripts.TranscriptError as error:
-        hint = (
-            f"labd-eval transcript {values.path} --product text" if place.is_file() else "labd-eval transcript --help"
-        )
-        raise Usage(f"{values.path}: {error}", hint=hint) from error
+        hint = f"labd-eval transcript {shlex.quote(values.path)} --product text"
+        if not place.is_file() or not any(raw.values()):
+            hint = "labd-eval transcript --help"
+        raise Usage(f"{values.path}: {senseless(raw, error)}", hint=hint) from error
     told = confirmed(place, told)
     if values.atif:
         sys.stdout.write(json.dumps(transcripts.to_atif(told), indent=1, sort_keys=True) + "\n")
@@ -53,6 +51,11 @@ def do_transcript(values: argparse.Namespace, words: Sequence[str]) -> int:
     else:
         sys.stdout.write(table(told))
     return 0
+
+
+def senseless(raw: Mapping[str, bytes], error: transcripts.TranscriptError) -> str:
+    """Why the files are no transcript, for a person."""
+    return str(error) if any(data.strip() for data in raw.values()) else "it is empty: nothing was said or done"
 
 
 def confirmed(place: Path, told: Transcript) -> Transcript:
@@ -68,35 +71,16 @@ def confirmed(place: Path, told: Transcript) -> Transcript:
 
 
 def read(place: Path) -> dict[str, bytes]:
-    """The files by the names that they have under a bundle's raw/. A bundle, its raw/, a directory of logs, a file."""
-    if place.is_file():
-        family = sorted((place.with_suffix("") / "subagents").glob("agent-*"))
-        if not family:
-            return _limited({"stdout": place})
-        return _limited({f"session/{one.name}": one for one in [place, *family]})
-    if not place.is_dir():
-        raise NotFound(f"no transcript {place}", hint="labd-eval transcript --help")
-    raw = place / "raw" if (place / "raw").is_dir() else place
-    found = {}
-    for path in sorted(path for path in raw.rglob("*") if path.is_file() and not path.is_symlink()):
-        name = path.relative_to(raw).as_posix()
-        if name.startswith("session/") or name in _OWN:
-            found[name] = path
-        elif path.suffix in (".json", ".jsonl"):
-            found[f"session/{name}"] = path
-    if raw == place and (place / "trial.json").is_file():
-        found = {name: place / name for name in ("calls.jsonl", "answer.txt") if (place / name).is_file()}
-    return _limited(found)
+    """The files of the one log at a place, by the names that they have under a bundle's raw/. Raises Usage where there
+    are several."""
+    found = transcript_files.logs(place)
+    if len(found) > 1:
+        raise Usage(f"{place} holds {len(found)} logs; a transcript is one", near=[str(one) for one in found][:5],
+                    hint=f"labd-eval transcript {shlex.quote(str(next(iter(found))))}")  # fmt: skip
+    return transcript_files.read(*found.values())
 
 
-def _limited(paths: dict[str, Path]) -> dict[str, bytes]:
-    size = sum(path.stat().st_size for path in paths.values())
-    if size > MOST_BYTES:
-        raise LabdError(f"{size >> 20} MiB of transcripts; at most {MOST_BYTES >> 20} MiB are read")
-    return {name: path.read_bytes() for name, path in paths.items()}
-
-
-def product_of(raw: dict[str, bytes]) -> str | None:
+def product_of(raw: Mapping[str, bytes]) -> str | None:
     """Whose transcript it is: by what the program printed, else by its logs."""
     first = [name for name in ("stdout", "calls.jsonl") if name in raw]
     for name in [*first, *(name for name in raw if name.startswith("session/"))]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graders.shell_lex import Unclear
 from graders.sufficiency import BUCKETS, Found, Judged, measure
 from graders.sufficiency_acts import Thing
-from graders.sufficiency_arms import A_VOTE, NOT_CORRECT, Arm, cautions, compare, permuted
+from graders.sufficiency_arms import A_VOTE, NOT_CORRECT, UNSEEN, Arm, cautions, compare, permuted
 from graders.sufficiency_returned import Answer, telling
 from graders.sufficiency_shell import accesses
 from harness import transcripts
@@ -66,6 +66,14 @@ def test_every_bucket_is_known() -> None:
     ("cat <<EOF | tee z\n$(cat y)\nEOF", "read other write", "y z"),
     ("sh -c 'cat z' <<< cat", "read", "z"),
     ("env A=1 timeout 5 cat q", "read", "q"),
+    ("less -r f; less -R -x 4 g; bat -r 1:9 h", "read read read", "f g h"),
+    ("od -c f; od -t x1 -N 9 g; hexdump -C h; xxd -l 9 i", "read read read read", "f g h i"),
+    ("strings -n 8 f; head -q -n 3 g; tail -c 9 h", "read read read", "f g h"),
+    ("jq --arg a b --argjson c 1 .x f", "read", "f"),
+    ("awk -v a=b -f p f; sed -E -n p g", "read read", "f g"),
+    ("rg -r y x f; grep -d skip x g", "search search", "f g"),
+    ("ln -s f g; touch -d now h; patch -p1 -i i", "write write write", "f g h"),
+    ('grep x <<< "$y"; grep x <<< y; rg x <<E\n$y\nE', "other other other", ""),
 ])  # fmt: skip
 def test_what_a_shells_text_does_with_files(line: str, kinds: str, paths: str) -> None:
     found = accesses(line)
@@ -246,5 +254,5 @@ def test_too_many_passes_are_not_tried_one_by_one() -> None:
 def test_what_has_to_be_said_is_said() -> None:
     told = cautions([Arm("a", (_pass("again", "moved_on"),)), Arm("b", ())])
     assert "b: no answered call" in told[0]
-    assert "(a 2 in 1): one call is up to 50 points" in told[1] and told[2:] == [A_VOTE, NOT_CORRECT]
-    assert cautions([Arm("a", (_pass(*["again"] * 20),) * 2)]) == [A_VOTE, NOT_CORRECT]
+    assert "(a 2 in 1): one call is up to 50 points" in told[1] and told[2:] == [A_VOTE, UNSEEN, NOT_CORRECT]
+    assert cautions([Arm("a", (_pass(*["again"] * 20),) * 2)]) == [A_VOTE, UNSEEN, NOT_CORRECT]

@@ -1,6 +1,9 @@
 """`labd-eval sufficiency` and the report's part of it: over logs, sessions with subagents, trials, runs and arms."""
 
+import io
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,8 +35,8 @@ def _trial(place: Path, turns=ASKED, **more: object) -> Path:
     return place
 
 
-def _ask(capsys: pytest.CaptureFixture[str], *words_: object) -> tuple[int, str, str]:
-    code = cli.main(["sufficiency", *map(str, words_)])
+def _ask(capsys: pytest.CaptureFixture[str], *words_: object, command: str = "sufficiency") -> tuple[int, str, str]:
+    code = cli.main([command, *map(str, words_)])
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -101,6 +104,68 @@ def test_a_change_with_other_words_is_other_work(tmp_path: Path) -> None:
     (place / "surface.json").write_text(json.dumps({"commands": [{"path": "target add", "effect": "config"}]}))
     made = judged_bundle(place)
     assert made is not None and [one.note for one in made[1].judged] == ["the next change", ""]
+
+
+# -- which files are whose log -------------------------------------------------------------------------------------
+
+
+def _session(place: Path, turns: tuple[Turn, ...], agents: Path | None = None, session: str = "s") -> Path:
+    """A session's log, with its subagents' in another directory."""
+    for name, data in written("claude-session", turns).items():
+        told = place if name == "session/s.jsonl" else (agents or place.parent) / Path(name).name
+        told.parent.mkdir(parents=True, exist_ok=True)
+        told.write_bytes(data.replace(b'"sessionId": "s"', f'"sessionId": "{session}"'.encode()))
+    return place
+
+
+DELEGATED = (Turn((Use("ask", "x", "none"),)), Turn((Use("delegate", "look", inner=(Turn((Use("search", "q"),)),)),)),
+             Turn(("Done.",)))  # fmt: skip
+
+
+def test_a_directory_of_sessions_is_a_log_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As ~/.claude/projects/X: what the agent did in one session says nothing of another."""
+    _session(tmp_path / "p" / "a.jsonl", (Turn((Use("ask", "x", "none"),)), Turn(("Done.",))), session="a")
+    _session(tmp_path / "p" / "b.jsonl", DELEGATED, tmp_path / "p" / "b" / "subagents", session="b")
+    (tmp_path / "p" / "sessions-index.json").write_text("{}")
+    told = json.loads(_ask(capsys, tmp_path / "p", "--tool", "explore", "--json")[1])
+    assert [(Path(log["log"]).name, [call["bucket"] for call in log["calls"]]) for log in told["logs"]] \
+        == [("a.jsonl", ["moved_on"]), ("b.jsonl", ["search"])]  # fmt: skip
+    assert told["arms"]["all"]["passes"] == 2
+    code, _, err = _ask(capsys, tmp_path / "p", command="transcript")
+    assert code == 2 and "2 logs" in err and "try: labd-eval transcript" in err
+
+
+@pytest.mark.parametrize("where", ["x/subagents", "x.subagents", "."])
+def test_a_sessions_subagents_are_found_wherever_they_lie(where: str, tmp_path: Path, capsys) -> None:
+    """In a directory of the session's name, of its name and more, or beside it with its id."""
+    for name in ("x.jsonl", "x.session.jsonl") if where == "x.subagents" else ("x.jsonl",):
+        log = _session(tmp_path / name / name, DELEGATED, tmp_path / name / where)
+        _session(tmp_path / name / "y.jsonl", (Turn(("Done.",)),), session="y")
+        for place in (log, tmp_path / name):
+            told = json.loads(_ask(capsys, place, "--tool", "explore", "--json")[1])
+            assert [call["next"] for call in told["logs"][0]["calls"]] == ["Agent → Grep q"]
+
+
+def test_a_pipe_is_read_and_an_empty_file_says_so(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = _log(tmp_path / "a.jsonl", ASKED).read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert "asked again" in _ask(capsys, "-")[1]
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(data,))
+    writer.start()
+    assert "asked again" in _ask(capsys, tmp_path / "pipe")[1]
+    writer.join()
+    (tmp_path / "empty").write_bytes(b"")
+    for command in ("sufficiency", "transcript"):
+        code, _, err = _ask(capsys, tmp_path / "empty", command=command)
+        assert code == 2 and "it is empty" in err and f"try: labd-eval {command} --help" in err
+
+
+def test_a_tool_whose_product_makes_one_name_is_pointed_to(tmp_path: Path, capsys) -> None:
+    (_, data), *_ = written("opencode", (Turn((Use("ask", "x"),)),)).items()
+    (tmp_path / "o.jsonl").write_bytes(data)
+    out = _ask(capsys, tmp_path / "o.jsonl", "--tool", "explore")[1]
+    assert "--tool atlas_explore" in out and "--tool '*explore' takes it" in out
 
 
 @pytest.mark.parametrize(("words_", "told"), [
