@@ -101,6 +101,10 @@ def _facts(one: Invocation, told: _Told | None, valued: frozenset[str]) -> Facts
     whole = one.ended and all(isinstance(head, str) and not _cut(head) for head in heads)
     if told is not None:
         out, err, whole = told.stdout, told.stderr, True
+    merged = end.get("merged") is True
+    if merged:
+        whole = False  # there is more in it than the answer
+        err = out if one.code else ""  # a refusal's words are somewhere in it
     lasted = _seconds(end.get("duration_ms"))
     return Facts(
         tuple(one.argv[1:]),
@@ -114,19 +118,21 @@ def _facts(one: Invocation, told: _Told | None, valued: frozenset[str]) -> Facts
         silent_s=_silent(end, lasted),
         operation=one.operation,
         valued=valued,
+        merged=merged,
     )
 
 
 def _left(one: Invocation) -> bool:
     """Whether the bench itself tells an end without any code: what it does where the caller hangs up on a command."""
-    return one.start.get("face") == "cli" and one.end is not None and one.end.get("code") is None and not one.signal
+    asked = one.start.get("face") in ("cli", "mcp")
+    return asked and one.end is not None and one.end.get("code") is None and not one.signal
 
 
 def _silent(end: Mapping[str, Any], lasted: float | None) -> float | None:
     """How long it was surely silent: until its first byte, or all the time where none came."""
     if (first := _seconds(end.get("first_byte_ms"))) is not None:
         return first
-    heads = (end.get("stdout_head"), end.get("stderr_head"))
+    heads = [end.get("stdout_head"), *([] if end.get("merged") is True else [end.get("stderr_head")])]
     return lasted if all(head == "" for head in heads) else None
 
 

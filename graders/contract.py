@@ -58,6 +58,15 @@ SUBTYPES = {
 }
 #: The kinds of probes (graders/probe_plan.py).
 KINDS = ("vocabulary", "column_swap", "type_sweep", "limit_raise", "argv_echo", "entity_check")
+#: A kind → the kind of class C that it proves.
+SUBTYPE = {
+    "entity_check": "c-wrong-entity",
+    "argv_echo": "c-dropped-input",
+    "column_swap": "c-wrong-column",
+    "type_sweep": "c-wrong-type",
+    "limit_raise": "c-truncated",
+    "vocabulary": "c-vocabulary",
+}
 
 #: Bounds of what is read at all: levels of nesting, values in one record, characters of one text.
 DEEPEST, MOST, LONGEST = 32, 1_000_000, 1_000_000
@@ -311,7 +320,9 @@ def _explained(call: dict[str, Any], key: str, report: Report) -> None:
     subtype, probes = call.get("subtype"), call.get("probes")
     if subtype is None:
         report(f"{key}.subtype", "missing, and the class is C", [])
-    elif subtype != "c-unknown" and not (isinstance(probes, list) and any(map(_conclusive, probes))):
+        return
+    led = [one for one in probes if _conclusive(one)] if isinstance(probes, list) else []
+    if subtype != "c-unknown" and not any(SUBTYPE.get(str(one.get("kind"))) == subtype for one in led):
         report(f"{key}.subtype", f"{told(subtype)} without a conclusive probe that led to it", [])
 
 

@@ -18,16 +18,6 @@ from graders.probe_combined import COMBINED
 from graders.probe_plan import ORDER, Planned, fill, limit_of
 from graders.reading import Read
 
-#: A kind → the kind of class C that it proves.
-SUBTYPE = {
-    "entity_check": "c-wrong-entity",
-    "argv_echo": "c-dropped-input",
-    "column_swap": "c-wrong-column",
-    "type_sweep": "c-wrong-type",
-    "limit_raise": "c-truncated",
-    "vocabulary": "c-vocabulary",
-}
-
 #: A value that no data has: a question that finds something for it does not ask for the value.
 NONSENSE = "zq7xnowhere"
 #: From this likeness on (0 to 1) a value may have been meant.

@@ -14,8 +14,8 @@ from typing import Any
 
 from graders import agent_side, reading
 from graders.argv_words import Words, take_apart
-from graders.contract import Call, Probe, Record
-from graders.probe_read import SUBTYPE, conclusion
+from graders.contract import SUBTYPE, Call, Probe, Record
+from graders.probe_read import conclusion
 from graders.signs import EmptySign, EnvironmentSign, HintSigns, Signs
 
 #: Characters of each stream that a record keeps.
@@ -37,7 +37,8 @@ class Facts:
     `whole`: stdout and stderr are all that was printed, not their beginning. `silent_s`: how long it was surely silent,
     None where nobody measured. `left`: its caller had gone before it ended, and nobody was there to take a code.
     `operation`: the command path, where the program's own parser told it. `valued`: flags that take a value, besides
-    those that the signs name.
+    those that the signs name. `merged`: both streams were one file, and `stdout` is of both; `stderr` is the same text
+    then in a refusal, else nothing: data is in it too.
     """
 
     argv: tuple[str, ...]
@@ -51,6 +52,7 @@ class Facts:
     silent_s: float | None = None
     operation: str | None = None
     valued: frozenset[str] = frozenset()
+    merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,8 @@ def _marker(facts: Facts, sign: EnvironmentSign, signs: Signs) -> str:
         return ""
     if not sign.stderr:
         return "" if facts.code is None else f"exit {facts.code}: {_quoted(_telling(facts, signs))}"
+    if facts.merged and not sign.exit:  # a line of data would be believed
+        return ""
     stderr = facts.stderr[:_LOOKED_THROUGH]
     lines = [*_lines(stderr), *(text for text, _ in _at_paths(stderr, sign.json))]
     given = sorted(filter(_phrase, (part for word in facts.argv for part in (word, word.partition("=")[2]))), key=len)

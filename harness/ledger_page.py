@@ -90,8 +90,8 @@ def _standing(entries: Sequence[Entry]) -> str:
         "the next thing to do about it is its experiment.",
     ]  # fmt: skip
     if scripted:
-        lines.append(f"A scripted model has played what tries property {', '.join(scripted)} from end to end, to show "
-                     "that the experiment works.")  # fmt: skip
+        lines.append(f"A scripted model has played the experiments of {'entry' if len(scripted) == 1 else 'entries'} "
+                     f"{' and '.join(scripted)} from end to end, to show that they work.")  # fmt: skip
     lines.append(
         f"Of the changes that are proposed {levers.count('tool')} are in the tool, {levers.count('instructions')} in "
         "the instructions; which of them pays is itself a question for Tier 2."
@@ -156,7 +156,7 @@ def _change(change: Change, several: bool) -> Iterator[str]:
         run = (
             f"`labd-eval experiment run {change.experiment}` would."
             if change.experiment
-            else "No experiment would yet."
+            else "No experiment of it is defined yet."
         )
         yield f"### After{of}"
         yield f"Not known. {run}"

@@ -183,6 +183,8 @@ def _main(real: str, log: str, words: list[bytes], mark: "Mark") -> None:
         "first_byte_ms": None if child.first is None else round((child.first - started) / 1e6, 3),
         "stdout_head": heads[0], "stderr_head": heads[1], "lab_before": before, "lab_after": mark(),
     }  # fmt: skip
+    if child.merged:
+        end["merged"] = True  # stdout_head is of both streams, which are one file
     if child.error:
         end["error"] = child.error
     try:
@@ -203,6 +205,7 @@ class _Child:
         self.error: str | None = None
         self.first: int | None = None  # when its first byte came, on whichever stream (monotonic, ns); `heads` tells
         self.pid = 0
+        self.merged = False
         self._controls: dict[int, int] = {}  # stream → the pipe on which its copier tells the head
         self._copiers: dict[int, int] = {}  # that pipe → the copier
         self._os_signals = _signal
@@ -220,10 +223,10 @@ class _Child:
     def _start_copiers(self, stop_read: int) -> list[tuple[int, int, int]]:
         """A copier for each stream that is open and no terminal; returns what the program's descriptors become."""
         streams = [fd for fd in (1, 2) if is_open(fd) and not os.isatty(fd)]
-        shared = len(streams) == 2 and same_file(1, 2)
+        self.merged = len(streams) == 2 and same_file(1, 2)
         sources: dict[int, int] = {}
         for fd in streams:
-            if shared and fd == 2:
+            if self.merged and fd == 2:
                 sources[2] = os.dup(sources[1])
                 continue
             read_end, write_end = pipe()

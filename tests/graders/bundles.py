@@ -44,7 +44,8 @@ class Maker:
         argv = more.pop("argv", ["labd", *line.split()])
         ended = more.pop("ended", True)
         ends = {name: more.pop(name, None) for name in ("signal", "lab_before", "lab_after", "stdout_head")}
-        ends |= {name: more.pop(name) for name in ("stderr_head", "duration_ms", "first_byte_ms") if name in more}
+        told = ("stderr_head", "duration_ms", "first_byte_ms", "merged")
+        ends |= {name: more.pop(name) for name in told if name in more}
         start = {"rec": "start", "id": f"r{number}", "argv": argv, "program": PROGRAM, "lab": LAB, "face": "cli",
                  "decision": "permitted", "effect": "observe", "operation": " ".join(line.split()[:2])}  # fmt: skip
         self.records.append(start | more)

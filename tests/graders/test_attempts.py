@@ -243,3 +243,16 @@ def test_an_answer_beyond_all_measure_is_cut(tmp_path: Path) -> None:
     made = maker()
     made.answer = "x" * 3_000_000
     assert contract.load(contract.write(attempt(made.write(tmp_path), SIGNS))).answer.text == "x" * 100_000
+
+
+def test_where_both_streams_are_one_a_refusal_guides_and_data_neither_guides_nor_fails(tmp_path: Path) -> None:
+    signs = load((Path(__file__).parents[2] / "scenarios" / "atlas" / "signs.toml").read_text(encoding="utf-8"))
+    made = maker()
+    merged = {"stderr_head": None, "merged": True}
+    hint = "atlas: no category 'bus_stop' in places\n  did you mean: bus_station\n"
+    made.run("count places --category bus_stop", code=2, stdout_head=hint, **merged)
+    made.run("count places --category bus", code=2, stdout_head="atlas: error\n", **merged)
+    made.run("country Malta", code=0, stdout_head="atlas: data unavailable: x\n" + hint, **merged)
+    made.run("countries", code=7, stdout_head="atlas: data unavailable: countries.tsv: gone\n", **merged)
+    made.run("countries", code=0, stdout_head="", duration_ms=90_000.0, **merged)
+    assert [one.cls for one in attempt(made.write(tmp_path), signs).calls] == ["B", "A", None, "E", "D"]

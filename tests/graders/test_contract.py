@@ -151,7 +151,8 @@ def test_a_class_may_be_left_out_since_it_is_derived() -> None:
 def test_class_c_needs_a_subtype_and_a_subtype_its_probes() -> None:
     assert validate(example(subtype=None)) == ["calls[0].subtype: missing, and the class is C"]
     inconclusive = [{**EXAMPLE["calls"][0]["probes"][0], "conclusive": False}]
-    for probes in ([], inconclusive):
+    another = [{**EXAMPLE["calls"][0]["probes"][0], "kind": "limit_raise"}]
+    for probes in ([], inconclusive, another):
         assert validate(example(probes=probes)) == [
             "calls[0].subtype: 'c-vocabulary' without a conclusive probe that led to it"
         ]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from graders.contract import KINDS, SUBTYPES, Probe
+from graders.contract import KINDS, SUBTYPE, SUBTYPES, Probe
 from graders.probe_plan import ORDER, plan
-from graders.probe_read import NONSENSE, SUBTYPE, Answer, conclusion, nearest
+from graders.probe_read import NONSENSE, Answer, conclusion, nearest
 from tests.graders.probing_play import Program, empty, only, signs, went_well
 from tests.graders.test_probe_plan import LIMIT, SWAP
 

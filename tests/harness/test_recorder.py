@@ -281,6 +281,10 @@ def test_stdout_and_stderr_that_are_one_pipe_keep_their_order(recorded: Recorded
     code, out, _ = recorded.run([tool], stderr=subprocess.STDOUT)
     assert code == 0
     assert out.split() == [b"%d" % n for n in range(500)]
+    end = recorded.records("end")[0]
+    assert (end["merged"], end["stderr_head"]) == (True, None)
+    recorded.run([tool])
+    assert "merged" not in recorded.records("end")[1]
 
 
 def test_a_reader_that_goes_away_gives_the_program_its_sigpipe(recorded: Recorded) -> None:
