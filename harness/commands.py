@@ -19,6 +19,7 @@ from harness import (
     gate,
     grading,
     journeys,
+    mcp_condition,
     plan,
     pool,
     program_options,
@@ -88,6 +89,7 @@ def do_list(values: Values, words: Sequence[str]) -> int:
 def do_check(values: Values, words: Sequence[str]) -> int:
     """The exam against itself and against the live command line."""
     chosen = _choose(values)  # raises for schema mistakes
+    chosen += [] if values.scenario else journeys.load(values.subject)
     problems = soundness.static(chosen) + soundness.live(chosen, whole=True)
     if values.json:
         _json({"scenarios": len(chosen), "problems": problems})
@@ -164,6 +166,7 @@ def _held(values: Values, words: Sequence[str], out: Path, place: pool.Pool) -> 
     if not chosen:
         names = ", ".join(agent.name for agent in cast)
         raise Usage(f"{names}: for tasks alone, and none of these scenarios is one", hint="labd-eval versus")
+    mcp_condition.must_be_possible(chosen, cast, _conditions(values))
     options = program_options.read(values, cast)
     gate.must_have_passed(cast, options)
     checked = must_be_sound(chosen)
@@ -176,7 +179,7 @@ def _held(values: Values, words: Sequence[str], out: Path, place: pool.Pool) -> 
 def _conditions(values: Values) -> list[str]:
     """Those that were asked for, in the order in which an agent is told more; cold if none was."""
     wanted = set(values.condition or ["cold"])
-    return [name for name in plan.CONDITIONS if wanted & {name, "all"}]
+    return [name for name in plan.CONDITIONS if name in wanted or ("all" in wanted and name != mcp_condition.NAME)]
 
 
 def _seed(values: Values) -> int:

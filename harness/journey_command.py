@@ -29,6 +29,9 @@ EXAMPLES = """\
 #: The limits of a trial where nothing else is asked for: the model's turns, tokens over all requests, seconds.
 TURNS, TOKENS, TIME_S = 40, 500_000, 900.0
 
+#: How a model is to draw where its program hands that on, and what a run may cost in all (US dollars).
+TEMPERATURE, SPEND_USD = 0.6, 20.0
+
 #: Trials of a scenario.
 TRIALS = 3
 
@@ -43,6 +46,9 @@ def options(parser: argparse.ArgumentParser, count: Any, seed: Any) -> None:
     parser.add_argument("-n", "--trials", type=count, default=TRIALS, metavar="N",
                         help=f"run: trials a scenario (default: {TRIALS})")  # fmt: skip
     parser.add_argument("--seed", type=seed, metavar="N", help="draws the order of the trials (default: a new one)")
+    parser.add_argument("--spend", type=program_options.amount, default=SPEND_USD, metavar="USD",
+                        help="run: nothing more is begun once all trials together have cost that (default: "
+                             f"{SPEND_USD:g})")  # fmt: skip
     parser.add_argument("--replace", type=seed, metavar="N",
                         help="at most N new trials a scenario in place of those that the exam lost")  # fmt: skip
     parser.add_argument("-j", "--jobs", type=count, metavar="N", help="trials at once (default: the processors)")
@@ -152,9 +158,11 @@ def _run(values: argparse.Namespace, words: Sequence[str]) -> int:
     held_stamps = controls.must_have_held(chosen)
     given = program_options.read(values, cast)
     wanted = replace(given, turns=given.turns or TURNS, tokens=given.tokens or TOKENS, time_s=given.time_s or TIME_S)
+    if given.temperature is None and all(agent.program and agent.program.ways.sampling for agent in cast):
+        wanted = replace(wanted, temperature=TEMPERATURE)
     gate.must_have_passed(cast, wanted)
     with _new(values, words, chosen, cast, trials=values.trials, options=wanted, seed=_seed(values),
-              replace=values.replace, controls=held_stamps) as held:  # fmt: skip
+              replace=values.replace, controls=held_stamps, spend_usd=values.spend) as held:  # fmt: skip
         stopped = _carry_out(held, values)
         told = report.write(held.directory)
     if values.json:
@@ -165,6 +173,8 @@ def _run(values: argparse.Namespace, words: Sequence[str]) -> int:
     if stopped:
         note(values, f"stopped; go on with: labd-eval run --resume {held.directory}")
         return 128 + stopped
+    if held.spent_up:
+        note(values, f"the trials cost {held.spent:g} US dollars, all that may be spent: what was not begun is not run")
     return 0 if told["as_expected"] else 1
 
 

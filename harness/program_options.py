@@ -27,7 +27,11 @@ def add(parser: argparse.ArgumentParser) -> None:
                        help="seconds, where a scenario gives more (default: the scenario's)")  # fmt: skip
     group.add_argument("--turns", type=_whole, metavar="N", help="answers of the model that a trial may take")
     group.add_argument("--tokens", type=_whole, metavar="N", help="tokens, read and written, that a trial may take")
-    group.add_argument("--money", type=_amount, metavar="USD", help="US dollars that a trial may take")
+    group.add_argument("--money", type=amount, metavar="USD", help="US dollars that a trial may take")
+    group.add_argument("--temperature", type=_temperature, metavar="T",
+                       help="of the model, where the program hands it on (default: the program's own)")  # fmt: skip
+    group.add_argument("--model-seed", type=_whole, metavar="N",
+                       help="of the model's draws, where the program hands it on; promises nothing")  # fmt: skip
     group.add_argument("--scripted-model", metavar="SCRIPT",
                        help="no real model: one on loopback that plays SCRIPT, a file or `reference` (the scenario's "
                             "own answer); proves the harness, never a model's skill")  # fmt: skip
@@ -49,9 +53,14 @@ def read(values: argparse.Namespace, cast: "Sequence[Agent]") -> "Options":
         tokens=getattr(values, "tokens", None), money_usd=getattr(values, "money", None),
         env=tuple(dict.fromkeys(getattr(values, "env", ()))), isolation=getattr(values, "isolation", "home"),
         script=_script(getattr(values, "scripted_model", None)),
+        temperature=getattr(values, "temperature", None), model_seed=getattr(values, "model_seed", None),
     )  # fmt: skip
     if options != Options() and not any(agent.program for agent in cast):
         raise Usage(f"{', '.join(agent.name for agent in cast)}: no agent that is a program; its options mean nothing",
+                    hint="labd-eval run --help")  # fmt: skip
+    deaf = [agent.name for agent in cast if agent.program and not agent.program.ways.sampling]
+    if deaf and (options.temperature, options.model_seed) != (None, None):
+        raise Usage(f"{deaf[0]} hands no temperature and no seed on to its model: the product decides",
                     hint="labd-eval run --help")  # fmt: skip
     return options
 
@@ -76,8 +85,15 @@ def _seconds(text: str) -> float:
     return _positive(text, "seconds above 0")
 
 
-def _amount(text: str) -> float:
+def amount(text: str) -> float:
+    """US dollars above 0. Raises ArgumentTypeError."""
     return _positive(text, "US dollars above 0, as 0.50")
+
+
+def _temperature(text: str) -> float:
+    if not re.fullmatch(r"[0-2](\.[0-9]{1,3})?", text) or float(text) > 2:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 2, found {text!r}")
+    return float(text)
 
 
 def _positive(text: str, what: str) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 from harness import bundle, capability, execute, files, program_trial, replay, sandbox, witness
 from harness import subject as subjects
 from harness.agents import Agent
-from harness.agents._program import Options
+from harness.agents._program import Options, Program
 from harness.bench import Bench, GaveUp, Interrupted, TimeIsUp, Unavailable
 from harness.causes import policy_of
 from harness.outside import OutsideError
@@ -103,6 +103,7 @@ def conduct(
             _put_words(gathered, played)
             record = _record(order, scenario, agent, played, facts, started, acted)
             if agent.program is not None:
+                record["limits"] |= _granted(options or Options(), agent.program)
                 record |= {"program": dict(played.facts), "options": asdict(options or Options())}
                 record["scripted_model"] = options.script if options else None
             record |= _whereabouts(place, left) | {"stop_s": round(stopped - acted, 4), "at_end": at_end}
@@ -224,12 +225,21 @@ def _record(
     }
 
 
+def _granted(options: Options, program: Program) -> dict[str, Any]:
+    """What the agent could use up, and how its model was asked to draw; None: no limit, or the product decides."""
+    asked = {"temperature": options.temperature, "seed": options.model_seed} if program.ways.sampling else {}
+    return {"turns": options.turns, "tokens": options.tokens, "money_usd": options.money_usd, "temperature": None,
+            "seed": None, **asked, "sampling": "as asked" if program.ways.sampling else "the product decides",
+            **({"time_s": options.time_s} if options.time_s is not None else {})}  # fmt: skip
+
+
 def _whereabouts(place: sandbox.Sandbox, left: list[execute.Process]) -> dict[str, Any]:
     """Where things were while the trial ran: the route check goes by these."""
     installed = [place.subject, str(Path(place.subject).resolve())]
     return {
         "subject": place.examined.program,
         "build": place.examined.kind.build(place.subject),
+        "package": {"program": place.examined.program, "version": place.examined.kind.version(place.subject)},
         "route": {
             "program": [place.program],
             "installed": list(dict.fromkeys(installed)),

@@ -23,7 +23,7 @@ class Loop:
     product = "atif"
     summary = "the smallest agent: one shell, and any model behind a Chat Completions API (--env OPENAI_BASE_URL)"
     needs = Needs(sys.executable, "it comes along")
-    ways = Ways()
+    ways = Ways(sampling=True)
     expected = RATED
     time_s = None
 
@@ -40,6 +40,8 @@ class Loop:
         words = [sys.executable, "-I", str(_PROGRAM), "--log", str(_log(place))]
         words += ["--model", options.model] if options.model else []
         words += ["--turns", str(options.turns)] if options.turns is not None else []
+        words += ["--temperature", str(options.temperature)] if options.temperature is not None else []
+        words += ["--seed", str(options.model_seed)] if options.model_seed is not None else []
         url, key = options.base_url, SCRIPTED_KEY
         return Command((*words, *options.extra), {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": key} if url else {},
                        goal.encode())  # fmt: skip

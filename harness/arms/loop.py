@@ -50,9 +50,10 @@ class ProviderError(Exception):
         self.status = status
 
 
-def ask(model: str, messages: list[dict]) -> dict:
+def ask(model: str, messages: list[dict], sampling: dict) -> dict:
     """The model's answer to the conversation so far. Raises ProviderError."""
-    body = json.dumps({"model": model, "messages": messages, "tools": [TOOL], "stream": False}).encode()
+    told = {"model": model, "messages": messages, "tools": [TOOL], "stream": False, **sampling}
+    body = json.dumps(told).encode()
     headers = {"content-type": "application/json", "authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', '')}"}
     request = urllib.request.Request(f"{os.environ['OPENAI_BASE_URL']}/chat/completions", body, headers)
     for attempt in range(1, TRIES + 1):
@@ -90,7 +91,8 @@ def run(command: str) -> tuple[str, int | None]:
 class Conversation:
     """What was said and done, for the model and for the log."""
 
-    def __init__(self, goal: str, model: str, log: Path | None) -> None:
+    def __init__(self, goal: str, model: str, log: Path | None, sampling: dict | None = None) -> None:
+        self.sampling = {name: value for name, value in (sampling or {}).items() if value is not None}
         self.messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": goal}]
         self.model, self.log = model, log
         self.steps: list[dict] = []
@@ -106,7 +108,7 @@ class Conversation:
 
     def turn(self) -> str | None:
         """One answer of the model, and its commands run; the answer's text where it has none. Raises ProviderError."""
-        told = ask(self.model, self.messages)
+        told = ask(self.model, self.messages, self.sampling)
         try:
             said = told["choices"][0]["message"]
             calls = [(call["id"], json.loads(call["function"]["arguments"]).get("command"), call)
@@ -156,10 +158,13 @@ def main() -> int:
     words.add_argument("--model", default="default")
     words.add_argument("--turns", type=int, default=50)
     words.add_argument("--log", type=Path)
+    words.add_argument("--temperature", type=float)
+    words.add_argument("--seed", type=int)
     given = words.parse_args()
     if not os.environ.get("OPENAI_BASE_URL"):
         words.error("OPENAI_BASE_URL is not set: where does the model listen?")
-    talk = Conversation(sys.stdin.read(), given.model, given.log)
+    sampling = {"temperature": given.temperature, "seed": given.seed}
+    talk = Conversation(sys.stdin.read(), given.model, given.log, sampling)
     for _ in range(given.turns):
         try:
             answer = talk.turn()

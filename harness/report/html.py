@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.contract import CLASSES
-from harness.report import words
+from harness.report import journeys, words
 from harness.report.model import SPENT
 
 _PARTS = Path(__file__).parent
@@ -59,8 +59,12 @@ def _said(report: dict[str, Any]) -> dict[str, Any]:
             "cells": {name: words.rate_text(cell) for name, cell in told["by_scenario"].items()},
         })  # fmt: skip
     enough = {"rows": words.enough_rows(report), "notes": (report["sufficiency"] or {}).get("notes", [])}
-    return {"columns": columns, "legend": words.LEGEND, "note": words.RATES_NOTE, "measured": words.measured(report),
-            "classes": _classes(report), "enough": enough}  # fmt: skip
+    told = report["journeys"]
+    jobs = {"rows": journeys.table(told), "note": told["note"]} if told else None
+    return {
+        "columns": columns, "journeys": jobs, "legend": words.LEGEND, "note": words.RATES_NOTE,
+        "measured": words.measured(report), "classes": _classes(report), "enough": enough,
+    }  # fmt: skip
 
 
 def _classes(report: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from graders.contract import CLASSES
-from harness.report import words
+from harness.report import journeys, words
 from harness.report.model import SPENT
 
 
@@ -19,6 +19,7 @@ def render(report: dict[str, Any]) -> str:
         "## Rates",
         _rates(report),
         words.RATES_NOTE,
+        *_journeys(report),
         *_repeated(report),
         *_deltas(report),
         *_traps(report),
@@ -51,6 +52,11 @@ def _rates(report: dict[str, Any]) -> str:
         rows.append([heading, about["counts"], words.overall_text(told["overall"]), lanes,
                      words.invented_text(told["invented"]), *spent])  # fmt: skip
     return _table(rows)
+
+
+def _journeys(report: dict[str, Any]) -> list[str]:
+    told = report["journeys"]
+    return ["## Journeys, by product job", _table(journeys.table(told)), told["note"]] if told else []
 
 
 def _repeated(report: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from graders.sufficiency import Found
 from harness import paired, passk, run
 from harness.plan import CONDITIONS
-from harness.report import classes, enough
+from harness.report import classes, enough, journeys
 from harness.report.rows import LIGHT, Row, read_all
 from harness.stats import Overall, Rate, noise, spread
 
@@ -61,6 +61,7 @@ def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Recor
                       for name, told in manifest["scenarios"].items()},
         "deltas": _deltas(rows, manifest, conditions),
         "traps": _traps(rows, manifest),
+        "journeys": journeys.project(rows, manifest),
         "classes": classes.project(rows, records) if records else None,
         "sufficiency": enough.project(rows, found),
         "trials": rows,

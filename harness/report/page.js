@@ -219,6 +219,13 @@ function showClasses() {
   if (unseen) $("classes-note").after(el("p", { class: "label" }, unseen));
 }
 
+function showJourneys() {
+  if (!said.journeys) return $("journeys-part").remove();
+  const [head, ...rows] = said.journeys.rows;
+  table("journeys", head, rows.map(([group, job, variant, ...cells]) => row([group, job, el("th", { scope: "row" }, variant), ...cells])));
+  $("journeys-note").textContent = said.journeys.note;
+}
+
 function showEnough() {
   const [head, ...rows] = said.enough.rows;
   if (!head) return $("enough-part").remove();
@@ -417,6 +424,7 @@ const lines = report.trials.map(line);
 showFacts();
 showRates();
 showMatrix();
+showJourneys();
 showClasses();
 showEnough();
 showTraps();

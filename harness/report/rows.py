@@ -78,6 +78,7 @@ def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
         "replaced_by": None,
         "failed_checks": [],
         "traps": [],
+        "stages": {},
         **dict.fromkeys((*_FIGURES, *_USAGE)),
     }
     if not bundle.is_dir():
@@ -102,6 +103,7 @@ def read(directory: Path, order: Order, manifest: dict[str, Any]) -> Row:
         "invented": _invented(verdict),
         "failed_checks": [check.name for check in verdict.checks if check.ok is False],
         "traps": [{"text": trap.name, "ok": trap.ok} for trap in verdict.traps],
+        "stages": {stage.name: stage.verdict for stage in verdict.stages},
     }
 
 

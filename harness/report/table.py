@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graders.contract import CLASSES
-from harness.report import words
+from harness.report import journeys, words
 from harness.report.model import SPENT
 
 _GREEN, _RED, _YELLOW, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
@@ -16,6 +16,7 @@ def render(report: dict[str, Any], *, color: bool = False) -> str:
         *_grid(report, color),
         "",
         *_rates(report),
+        *_journeys(report),
         *_more(report),
         *_classes(report),
         *_enough(report),
@@ -48,6 +49,18 @@ def _told(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[st
     for agent, condition, heading in words.columns(report):
         told = report["agents"][agent]
         yield heading, told, told["conditions"][condition]
+
+
+def _journeys(report: dict[str, Any]) -> list[str]:
+    """Each journey scenario's own trials, by product job."""
+    if not report["journeys"]:
+        return []
+    head, *rows = journeys.table(report["journeys"])
+    shown = [head[:-1], *(row[:-1] for row in rows)]
+    widths = [max(len(row[n]) for row in shown) for n in range(len(shown[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+    told = [f"  stages: {row[-1]}" if row[-1] else "" for row in rows]
+    return ["", lines[0], *(part for pair in zip(lines[1:], told, strict=True) for part in pair if part)]
 
 
 def _rates(report: dict[str, Any]) -> list[str]:

@@ -4,12 +4,14 @@ The program is recorded on PATH, has no state of its own, and its commands are k
 of this package says otherwise where its kind does.
 """
 
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graders import drift
-from harness import files, helpwalk, recorder
+from harness import execute, files, helpwalk, recorder
 from harness.scenario_fill import fill
 from labd.errors import LabdError
 
@@ -71,6 +73,14 @@ class Kind:
         """The SHA-256 of what is installed: where it differs, what the program says now is said by another one."""
         return files.file_digest(Path(program).resolve())
 
+    @cache  # noqa: B019  a kind lives as long as the process, and programs are few
+    def version(self, program: str) -> str:
+        """What the program says of its version, in a line; empty if it says nothing. `build` is what it is exactly."""
+        with tempfile.TemporaryDirectory(prefix="labd-ask-") as home:
+            env = {"PATH": "/usr/bin:/bin", "HOME": home, "XDG_RUNTIME_DIR": home, **self.subject.asking}
+            ran = execute.run([program, "--version"], env=env, cwd=home, limit_s=10.0)
+        return (ran.stdout.decode("utf-8", "replace").strip().splitlines() or [""])[0][:200]
+
     # -- its state once more, for questions after the trial --------------------------------------------------------
 
     def restore(self, bundle: Path, root: Path) -> tuple[Path, ...]:
@@ -97,6 +107,10 @@ class Kind:
     def ask_to_stop(self, place: "Sandbox") -> int:
         """Ask what the subject left running to end; the session that asked (0: nobody did)."""
         return 0
+
+    def tool_for(self, words: Sequence[str]) -> str:
+        """The tool of its MCP server that runs a command of these words; empty where it has none."""
+        return ""
 
     # -- the exam itself -----------------------------------------------------------------------------------------
 
