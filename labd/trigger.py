@@ -59,6 +59,11 @@ class Trigger:
         self.matcher = self._matcher(start)
         self.plain = self.matcher.patterns[0].literal is not None
 
+    def does(self, key: Key, pattern: str, data: bytes, once: bool, how: dict[str, Any]) -> bool:
+        """Whether it is armed, and is to do just this."""
+        mine = (self.key, self.pattern, self.data, self.once, self.how)
+        return self.state == "armed" and mine == (key, pattern, data, once, how)
+
     def again_from(self, offset: int) -> None:
         """Look for it anew from `offset` on."""
         self.matcher = self._matcher(offset)

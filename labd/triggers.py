@@ -70,10 +70,14 @@ class Triggers:
                   how: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
         """Arm one, from the live edge on. `how` are `literal`, `ignore_case`, `encoding` of `Matcher`.
 
-        `kept` in the answer says whether it would outlive this daemon. Raises Usage for a bad pattern, or one that is
+        One that is armed just so already stays as it is, and is the answer (`already`): a second would send everything
+        twice. `kept` says whether it would outlive this daemon. Raises Usage for a bad pattern, or one that is
         in its own text though it is to fire again and again.
         """
         reader = await trio.to_thread.run_sync(Reader, directory)
+        same = next((t for t in self._all.values() if t.does(key, pattern, data, once, how)), None)
+        if same is not None:
+            return {**same.row(), "rx": reader.end_offset, "kept": self._store.kept, "already": True}
         self._last += 1
         trigger = Trigger(f"t{self._last}", key, directory, pattern, data, once=once, start=reader.end_offset, who=who,
                           how=how)  # fmt: skip
@@ -85,7 +89,7 @@ class Triggers:
         self._keep()
         self._tell(trigger, "armed", pattern=pattern, once=once)
         self.grew(directory)
-        return {**trigger.row(), "rx": reader.end_offset, "kept": self._store.kept}
+        return {**trigger.row(), "rx": reader.end_offset, "kept": self._store.kept, "already": False}
 
     async def remove(self, ids: list[str]) -> list[dict[str, Any]]:
         """Disarm and forget these. Raises NotFound, having removed none."""

@@ -46,7 +46,8 @@ def add(call: Call, args: Args) -> dict[str, Any]:
 def add_text(data: dict[str, Any], call: Call) -> str:
     """Its number, and what it will do."""
     times = "once" if data["once"] else "each time"
-    return (f"{data['id']} is armed: when {data['target']}.{data['interface']} says {data['pattern']!r}, "
+    armed = "armed already" if data.get("already") else "armed"
+    return (f"{data['id']} is {armed}: when {data['target']}.{data['interface']} says {data['pattern']!r}, "
             f"{shown(data['data'])} is sent, {times}")  # fmt: skip
 
 

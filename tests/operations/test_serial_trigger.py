@@ -94,6 +94,25 @@ def test_two_that_answer_each_other_are_stopped_and_it_is_said(labd: BenchInAFol
     assert any(event["what"] == "limited" and "so it was disarmed" in event["why"] for event in events(labd, "trigger"))
 
 
+def test_arming_the_same_again_leaves_one_and_names_it_and_anything_else_is_another(board: BenchInAFolder):
+    on(board, "linux-login")
+    board("serial", "expect", "dut", "login: ", "--since", "0", "--literal")
+    board("serial", "send", "dut", "root", "--expect", "# ", "--literal")
+    first = board.json("serial", "trigger", "add", "dut", "panic-7", "echo woken")
+    again = board.json("serial", "trigger", "add", "dut", "panic-7", "echo woken")
+    assert (first["already"], again["already"], again["id"]) == (False, True, first["id"])
+    assert first["kept"] and again["kept"]
+    assert "armed already" in board.out("serial", "trigger", "add", "dut", "panic-7", "echo woken")
+    assert not board.json("serial", "trigger", "add", "dut", "panic-8", "echo woken")["already"]
+    assert not board.json("serial", "trigger", "add", "dut", "panic-7", "echo woken", "--always")["already"]
+    board("serial", "trigger", "rm", "t3")
+    board("serial", "send", "dut", "echo panic-7", "--expect", "woken")
+    until("t1 fired", lambda: board.json("serial", "trigger", "list")[0]["fired"] == 1)
+    assert [event["data"] for event in events(board, "tx")].count("echo woken\r") == 1
+    spent = board.json("serial", "trigger", "add", "dut", "panic-7", "echo woken")
+    assert not spent["already"], "one that is spent answers nothing any more"
+
+
 def test_what_can_not_be_armed_is_told_at_once(board: BenchInAFolder):
     on(board, "linux-login")
     assert b"position 4" in board("serial", "trigger", "add", "dut", "we(a", "b", check=2).stderr
