@@ -16,6 +16,7 @@ from harness import (
     classify_command,
     compare_command,
     experiment_command,
+    export,
     gate_command,
     journey_command,
     ledger_command,
@@ -87,6 +88,7 @@ EXAMPLES = {
     "model": model_command.EXAMPLES,
     "ledger": ledger_command.EXAMPLES,
     "man": manpage.EXAMPLES,
+    "export": export.EXAMPLES,
     "experiment": experiment_command.EXAMPLES,
 }
 
@@ -139,6 +141,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("experiment", experiment_command.HELP),
         ("ledger", ledger_command.HELP),
         ("man", manpage.HELP),
+        ("export", export.HELP),
         ("readiness", readiness_command.HELP),
         ("scan", scan_command.HELP),
     ):
@@ -151,6 +154,7 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
     model_command.options(made["model"])
     ledger_command.options(made["ledger"])
     manpage.options(made["man"])
+    export.options(made["export"], _Once)
     experiment_command.options(made["experiment"], _count, _seed)
     journey_command.options(made["journey"], _count, _seed)
     return top, made
@@ -265,7 +269,7 @@ def main(words: Sequence[str] | None = None) -> int:
                   "transcript": transcript_command, "classify": classify_command, "compare": compare_command,
                   "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
                   "journey": journey_command,
-                  "man": manpage, "sufficiency": sufficiency_command, "readiness": readiness_command,
+                  "export": export, "man": manpage, "sufficiency": sufficiency_command, "readiness": readiness_command,
                   "scan": scan_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)

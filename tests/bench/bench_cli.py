@@ -26,6 +26,8 @@ DOWN = {
     "target list": ("target", "list"),
     "target set": ("target", "set", "dut", "--description", "x"),
     "commands --json": ("commands", "--json"),
+    "a Tab for a board's name": ("__complete", "zsh", "serial", "log", "-t", ""),
+    "a Tab for a command": ("__complete", "zsh", "ser"),
 }
 
 
