@@ -93,7 +93,12 @@ def _received(name: str, old: Mapping[str, Any], new: Mapping[str, Any], bundle:
 
 
 def _recorded(entry: Mapping[str, Any], bundle: Bundle) -> bool:
-    """Whether a command of the record was running when this was received."""
+    """Whether a command of the record was running when this was received, and stands among the processes behind it (where
+    the system tells of these)."""
+    told = bundle.trial.get("route") or {}
+    behind = {word for process in entry.get("behind", ()) for word in process["argv"]}
+    if behind and not behind & set(told.get("program") or ()):
+        return False
     for one in route.subject_invocations(bundle):
         end = (one.end or {}).get("t")
         if one.start.get("t", 0) <= entry["t"] and (end is None or entry["t"] <= end + SLACK_S):

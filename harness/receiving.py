@@ -34,7 +34,7 @@ except OSError:
 """
 
 #: How far up the processes are looked at, from the hook to who sent.
-_UP = 6
+_UP = 16
 
 
 def servers(root: Path) -> list[Path]:
