@@ -1,5 +1,6 @@
 """Measuring readiness: what is run, what is kept, what bad plans and broken evidence get. The program is atlas."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import cli, readiness, readiness_plan, subject
+from harness import cli, readiness, readiness_plan, sabotage, subject
 from harness.scenario_schema import ScenarioError
 from labd.errors import LabdError
 
@@ -175,3 +176,19 @@ def test_what_was_measured_once_is_kept_by_its_own_version_and_never_written_ove
 def test_a_slip_of_the_pen_is_answered_with_what_would_work(words, told, capsys):
     assert cli.main(words) in (2, 4)
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("defect", "failed"), [
+    ("mute_refusal", {"invalid-command", "invalid-flag"}),
+    ("half", {"structured-output", "clean-streams", "pagination"}),
+    ("ignored_place", {"structured-output", "clean-streams"}),
+    (None, set()),
+])  # fmt: skip
+def test_what_is_planted_in_a_copy_of_atlas_fails_the_checks_that_it_breaks_and_no_others(tmp_path, defect, failed):
+    with contextlib.ExitStack() as held:
+        if defect is not None:
+            held.enter_context(subject.in_place("atlas", str(sabotage.plant(defect, tmp_path / "atlas"))))
+        place = readiness.measure(readiness_plan.load("atlas"), tmp_path / "runs")
+    told = json.loads((place / "result.json").read_text())
+    assert {one["id"] for one in told["checks"] if one["verdict"] not in ("pass", "not_applicable")} == failed
+    assert told["overall"] is not None and (told["overall"] < 1) == bool(failed)
