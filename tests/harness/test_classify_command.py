@@ -67,7 +67,7 @@ def test_the_distribution_shows_each_bar_with_the_calls_behind_it(classify: Clas
     assert "reference, cold: 3 calls in 1 trial" in out
     assert "  ok 2/3  ████████████████████\n" in out
     assert "  B  1/3  ██████████  1/1 trials (21–100 %)\n       A1.cold.reference.1 call 1: atlas count places" in out
-    assert "noop, cold: 0 calls in 1 trials\n\n" in out
+    assert "noop, cold: 0 calls in 1 trial\n\n" in out
     assert "  A1              2     .     1     .     .     .     .\n" in out
     assert f"{TRIAL}  3 calls" in err
 
