@@ -25,7 +25,19 @@ class Lab:
     def __call__(self, kind: str, op: Operation, given: dict[str, str]) -> list[Option]:
         """The names of a kind (`labd.operations.model.Param.complete`), each with what it is."""
         find = _KINDS.get(kind)
-        return find(self, op, given) if find is not None else []
+        if find is None or (kind not in _OF_HELP and not self.may_look):
+            return []
+        return find(self, op, given)
+
+    @property
+    def may_look(self) -> bool:
+        """Whether the policy permits what looks: a name that `target list` would refuse is offered by no Tab either."""
+        from labd import policy
+
+        lab = self.lab()
+        said = [os.environ.get("LABD_POLICY"), *(lab.policy_levels() if lab else ())]
+        level, _ = policy.in_force([("policy", level) for level in said if level])
+        return policy.permits(level, policy.NEEDS["observe"])
 
     @property
     def path(self) -> str:
@@ -148,6 +160,9 @@ def _pages(at: Lab, op: Operation, given: dict[str, str]) -> list[Option]:
 
     return [("labd", "all of it"), *((noun, what) for noun, (_, what) in NOUNS.items())]
 
+
+#: What comes with the program, and says nothing of a lab or a machine.
+_OF_HELP = frozenset({"skill", "key", "field", "page"})
 
 _KINDS = {
     "target": _targets, "interface": _interfaces, "host": _hosts, "recording": _recordings, "trigger": _triggers,

@@ -130,6 +130,16 @@ def test_names_are_those_of_the_lab_at_that_moment(labd: BenchInAFolder):
     assert asked(labd, "--lab", f"'{other}'", "target", "show", "", shell="bash") == ["-", "elsewhere"]
 
 
+@pytest.mark.parametrize("where", ["environment", "lab"])
+def test_a_policy_that_forbids_to_look_hides_the_names(labd: BenchInAFolder, where: str):
+    labd.lab.write_text(LAB + ('[policy]\nlevel = "help"\n' if where == "lab" else ""))
+    policy = {"LABD_POLICY": "help"} if where == "environment" else {}
+    assert asked(labd, "serial", "watch", "", **policy) == ["-"]
+    assert asked(labd, "netboot", "set", "-t", "pico", "-i", "", **policy) == ["-"]
+    assert "kvm-puppeting" in asked(labd, "skill", "", **policy)
+    assert asked(labd, "serial", "watch", "", LABD_POLICY="nonsense") == []
+
+
 def test_triggers_that_are_armed_are_names_too(board: BenchInAFolder):
     board("serial", "watch", "dut")
     number = board.json("serial", "trigger", "add", "dut", "panic", "--key", "enter")["id"]

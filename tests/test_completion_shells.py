@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pexpect
@@ -22,22 +23,27 @@ name = "con.sole"
 device = "loopback:linux-login"
 """
 
-#: Shell → how it is started, and what makes it ready.
+#: Shell → what its own file of settings holds before labd's completion is installed, and how it gets its prompt.
 START = {
-    "bash": ("--norc --noprofile -i", "PS1='READY> '; source <(labd completion bash)"),
-    "zsh": ("-f -i", "PS1='READY> '; autoload -Uz compinit; compinit -D -u; source <(labd completion zsh)"),
-    "fish": ("--no-config -i", "function fish_prompt; echo -n 'READY> '; end; labd completion fish | source"),
+    "bash": (".bashrc", "", "PS1='READY> '"),
+    "zsh": (".zshrc", "autoload -Uz compinit && compinit -D -u\n", "PS1='READY> '"),
+    "fish": (".config/fish/config.fish", "", "function fish_prompt; echo -n 'READY> '; end"),
 }
 
 
 class Shell:
-    """An interactive shell on a terminal of its own, with labd's completion in force."""
+    """An interactive shell on a terminal of its own, for which labd's completion was installed as it says."""
 
-    def __init__(self, name: str, labd: BenchInAFolder) -> None:
-        arguments, setup = START[name]
+    def __init__(self, name: str, labd: BenchInAFolder, own: str | None = None) -> None:
+        """`own` are settings in place of the usual ones and of the installation."""
+        rc, first, setup = START[name]
+        (labd.root / rc).parent.mkdir(parents=True, exist_ok=True)
+        (labd.root / rc).write_text(first if own is None else own)
+        if own is None:
+            subprocess.run(["sh", "-c", INSTALL[name][0]], env=labd.env, check=True, cwd=labd.root)
         env = {**labd.env, "TERM": "dumb" if name != "fish" else "xterm", "PATH": f"{Path(LABD).parent}:/usr/bin:/bin"}
         env.pop("LABD_ARGV_LOG")
-        self.process = pexpect.spawn(shutil.which(name) or name, arguments.split(), env=env, cwd=str(labd.root),
+        self.process = pexpect.spawn(shutil.which(name) or name, ["-i"], env=env, cwd=str(labd.root),
                                      encoding="utf-8", timeout=20, dimensions=(40, 200))  # fmt: skip
         self.process.sendline(f"{setup}; echo SET''UP")
         self.process.expect("SETUP")
@@ -64,7 +70,7 @@ def shell(request: pytest.FixtureRequest, labd: BenchInAFolder):
     labd.lab.write_text(LAB)
     (labd.root / "pictures").mkdir()
     (labd.root / "pictures" / "boot.png").touch()
-    (labd.root / "a file.bin").touch()
+    (labd.root / "spare file.bin").touch()
     made = Shell(request.param, labd)
     yield made
     made.close()
@@ -83,7 +89,7 @@ def test_tab_completes_commands_flags_choices_names_and_files(shell: Shell):
         ("labd serial send pico -d loopback:x --key ctrl-\\\\", "labd serial send pico -d loopback:x --key ctrl-\\"),
         ("labd video shot pico -o pictures/bo", "labd video shot pico -o pictures/boot.png"),
         ("labd serial send --file=pictures/bo", "labd serial send --file=pictures/boot.png"),
-        ("labd serial xfer send a", "labd serial xfer send a file.bin"),
+        ("labd serial xfer send sp", "labd serial xfer send spare file.bin"),
         ("labd --json serial add x -d loopback:uboot --fl", "labd --json serial add x -d loopback:uboot --flow"),
         ("labd skill kvm", "labd skill kvm-puppeting"),
     ):  # fmt: skip
@@ -102,6 +108,18 @@ def test_several_answers_are_listed(shell: Shell):
         shell.process.expect(name)
 
 
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh here")
+def test_zsh_may_also_load_it_from_its_path_of_functions(labd: BenchInAFolder):
+    labd.lab.write_text(LAB)
+    (labd.root / "functions").mkdir()
+    (labd.root / "functions" / "_labd").write_bytes(labd("completion", "zsh").stdout)
+    shell = Shell("zsh", labd, "fpath=(~/functions $fpath); autoload -Uz compinit && compinit -D -u\n")
+    try:
+        assert shell.completed("labd serial watch pi") == "labd serial watch pico"
+    finally:
+        shell.close()
+
+
 def test_the_script_is_printed_with_a_way_to_install_it_that_says_so_only_to_a_person(labd: BenchInAFolder):
     for name, (command, _) in INSTALL.items():
         done = labd("completion", name)
@@ -109,5 +127,5 @@ def test_the_script_is_printed_with_a_way_to_install_it_that_says_so_only_to_a_p
         assert labd.json("completion", name)["install"] == command
     assert b"bash, zsh, fish" in labd("completion", "tcsh", check=2).stderr
     person = pexpect.spawn(LABD, ["completion", "bash"], env=labd.env, encoding="utf-8", timeout=20)
-    person.expect("to install it: echo 'source")
+    person.expect("to install it: echo 'eval")
     person.expect(pexpect.EOF)

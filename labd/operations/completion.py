@@ -18,9 +18,12 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 #: Shell → the command that installs its completion, and what that takes to be in force.
 INSTALL = {
-    "bash": ("echo 'source <(labd completion bash)' >> ~/.bashrc", "in new shells"),
+    "bash": ("echo 'eval \"$(labd completion bash)\"' >> ~/.bashrc", "in new shells"),
     "zsh": ("echo 'source <(labd completion zsh)' >> ~/.zshrc", "in new shells, where ~/.zshrc calls compinit before"),
-    "fish": ("labd completion fish > ~/.config/fish/completions/labd.fish", "at once"),
+    "fish": (
+        "mkdir -p ~/.config/fish/completions && labd completion fish > ~/.config/fish/completions/labd.fish",
+        "at once",
+    ),
 }
 
 
