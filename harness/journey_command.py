@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import agents, controls, files, gate, journeys, program_options, report, run, sandbox, subject
+from harness import agents, controls, files, gate, journeys, pool, program_options, report, run, sandbox, subject
+from harness.agents._program import Options
 from harness.journey_parts import Journey
 from harness.scenario import Scenario
 from harness.telling import note
@@ -51,6 +52,7 @@ def options(parser: argparse.ArgumentParser, count: Any, seed: Any) -> None:
                              f"{SPEND_USD:g})")  # fmt: skip
     parser.add_argument("--replace", type=seed, metavar="N",
                         help="at most N new trials a scenario in place of those that the exam lost")  # fmt: skip
+    parser.add_argument("--cluster", metavar="ADDRESS", help="run: on the workers of a Dask scheduler")
     parser.add_argument("-j", "--jobs", type=count, metavar="N", help="trials at once (default: the processors)")
     parser.add_argument(
         "-o", "--out", default="runs", metavar="DIR", help="where run directories are (default: ./runs)"
@@ -121,8 +123,9 @@ def _controls(values: argparse.Namespace, words: Sequence[str]) -> int:
     cast = [agents.find(name) for name in agents.JOURNEY]
     stopped = 0
     for name, mine in _by_subject(_chosen(values)).items():
-        with _new(values, words, mine, cast, trials=1, seed=None, replace=0) as held:
-            stopped = _carry_out(held, values)
+        here = pool.Here()
+        with _new(values, words, mine, cast, here, trials=1, seed=None, replace=0) as held:
+            stopped = _carry_out(held, values, here)
             found |= controls.cells(held)
             for path in [] if stopped else controls.stamp(held, mine):
                 note(values, f"stamp of {name}: {path}")
@@ -161,9 +164,12 @@ def _run(values: argparse.Namespace, words: Sequence[str]) -> int:
     if given.temperature is None and all(agent.program and agent.program.ways.sampling for agent in cast):
         wanted = replace(wanted, temperature=TEMPERATURE)
     gate.must_have_passed(cast, wanted)
-    with _new(values, words, chosen, cast, trials=values.trials, options=wanted, seed=_seed(values),
-              replace=values.replace, controls=held_stamps, spend_usd=values.spend) as held:  # fmt: skip
-        stopped = _carry_out(held, values)
+    with (
+        pool.at(values.cluster, lambda text: note(values, text)) as place,
+        _new(values, words, chosen, cast, place, trials=values.trials, options=wanted, seed=_seed(values),
+             replace=values.replace, controls=held_stamps, spend_usd=values.spend) as held,
+    ):  # fmt: skip
+        stopped = _carry_out(held, values, place)
         told = report.write(held.directory)
     if values.json:
         sys.stdout.write(files.canonical(told).decode())
@@ -186,22 +192,25 @@ def _seed(values: argparse.Namespace) -> int:
     return secrets.randbelow(2**32) if values.seed is None else int(values.seed)
 
 
-def _new(values: argparse.Namespace, words: Sequence[str], chosen: list[Scenario], cast: Sequence[agents.Agent], *,
-         replace: int | None, controls: dict[str, Any] | None = None, **more: Any) -> run.Run:  # fmt: skip
-    """A new run of these scenarios, once they are known to be sound. Its manifest has the stamps of their controls."""
+def _new(values: argparse.Namespace, words: Sequence[str], chosen: list[Scenario], cast: Sequence[agents.Agent],
+         place: pool.Pool, *, replace: int | None, options: Options | None = None,
+         controls: dict[str, Any] | None = None, **more: Any) -> run.Run:  # fmt: skip
+    """A new run of these scenarios in `place`, once they are known to be sound. Its manifest has the stamps of their
+    controls."""
     from harness import commands
 
     checked = commands.must_be_sound(chosen)
+    place.prepare(chosen, cast, options or Options())
     for root in sandbox.reap_abandoned():
         note(values, f"removed what a killed run had left: {root}")
     held = run.create(Path(values.out), chosen, cast, replacements=replace, words=words, checked=checked,
-                      journeys=journeys.facts(chosen, controls), **more)  # fmt: skip
+                      options=options, journeys=journeys.facts(chosen, controls), **more)  # fmt: skip
     note(values, f"run {held.directory} ({len(held.orders)} trials)")
     return held
 
 
-def _carry_out(held: run.Run, values: argparse.Namespace) -> int:
+def _carry_out(held: run.Run, values: argparse.Namespace, place: pool.Pool) -> int:
     from harness import commands
 
     with commands.room(held.directory, f"labd-eval run --resume {held.directory}"):
-        return commands.carry_out(held, values)
+        return commands.carry_out(held, values, place)

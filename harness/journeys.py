@@ -17,7 +17,7 @@ from harness import scenario, subject
 from harness.journey_parts import CHANGED, REPLAYED, RIGHT, STAGES, VARIANTS, Fault, Journey, Stage
 from harness.scenario import Scenario
 from harness.scenario_fill import data_dir
-from harness.scenario_schema import ASSERT, SCENARIO, Findings, ScenarioError
+from harness.scenario_schema import ASSERT, GRADER, SCENARIO, Findings, ScenarioError
 from labd.errors import NotFound, nearest
 
 SCHEMA = "labd-journey/1"
@@ -67,7 +67,7 @@ PACK: Shape = {
     "title": Key(_text, required=True),
     "group": Key(_text, required=True),
     "reviewed": Key(_text),
-    "verifier": Key(_any, required=True),
+    "verifier": Key(table({name: Key(key.check) for name, key in GRADER.items() if name != "type"}), required=True),
     "stage": Key(_any, required=True),
     "scenario": Key(each(_any), required=True),
 }
@@ -171,11 +171,14 @@ def _check_variants(data: Mapping[str, Any], report: Report) -> None:
         report("scenario.variant", f"no {strange!r}", nearest(str(strange), list(VARIANTS)))
     for one in data["scenario"]:
         variant = one.get("variant")
+        for key in ("verifier", "stage", "controls"):
+            if not isinstance(one.get(key, {}), dict):
+                report(f"scenario[{variant}].{key}", "expected a table", [])
         if ("fault" in one) != (variant == "recovery"):
             report(f"scenario[{variant}].fault", "the planted fault belongs to the recovery scenario, and it alone", [])
         if "fault" in one:
             table(FAULT)(one["fault"], f"scenario[{variant}].fault", report)
-            if not {"seed", "plants"} & set(one["fault"]):
+            if isinstance(one["fault"], dict) and not {"seed", "plants"} & set(one["fault"]):
                 report(f"scenario[{variant}].fault", "nothing is planted: seed or plants", [])
 
 
@@ -187,9 +190,22 @@ def _check_stages(data: Mapping[str, Any], report: Report) -> None:
         if name not in STAGES:
             report(f"stage.{name}", "no such stage", nearest(name, list(STAGES)))
             continue
-        table(STAGE)(told, f"stage.{name}", report)
-        if ("run" in told) != (name == "replay"):
-            report(f"stage.{name}.run", "the stage replay, and it alone, says what is run once more", [])
+        _check_stage(name, told, f"stage.{name}", report)
+    for one in data["scenario"]:
+        own = one.get("stage")
+        for name, told in own.items() if isinstance(own, dict) else ():
+            where = f"scenario[{one.get('variant')}].stage.{name}"
+            shared = data["stage"].get(name)
+            if not isinstance(shared, dict):
+                report(where, "no such stage", nearest(name, list(STAGES)))
+            else:
+                _check_stage(name, merged(shared, told) if isinstance(told, dict) else told, where, report)
+
+
+def _check_stage(name: str, told: Any, where: str, report: Report) -> None:
+    table(STAGE)(told, where, report)
+    if isinstance(told, dict) and ("run" in told) != (name == "replay"):
+        report(f"{where}.run", "the stage replay, and it alone, says what is run once more", [])
 
 
 # -- from a pack to a scenario ----------------------------------------------------------------------------------------

@@ -106,6 +106,19 @@ def test_a_fault_outside_the_recovery_scenario_is_named(read):
     assert f"scenario[recovery].{said}" in read(*none)
 
 
+@pytest.mark.parametrize(("old", "new"), [
+    ("[stage.verify]", "[stage]\nverify = 5\n[other]"), ("[verifier]", "verifier = 5\n[other]"),
+    ("[scenario.fault]", "[[scenario.fault]]"), ("[scenario.controls]", "[[scenario.controls]]"),
+    ("[scenario.verifier]", "[[scenario.verifier]]"), ('variant = "normal"', "variant = [1]"),
+    ("[[verifier.assert]]", "[verifier.assert]"), ("[scenario.stage.replay]", "[scenario.stage.again]"),
+    ("[scenario.stage.replay]\nrun", "[scenario.stage.replay]\nreached = 'x'\nrun"), ("schema", "\x00"),
+    ("[[scenario]]", "[[scenarios]]"), ("[stage.discover]", "stage = []\n[other]"), ('group = "Source control"', ""),
+])  # fmt: skip
+def test_a_pack_of_any_form_is_told_what_is_wrong_with_it(read, old, new):
+    found = read((old, new))
+    assert isinstance(found, str) and "publish.toml" in found
+
+
 def test_jobs_are_found_by_name_with_near_matches():
     assert {one.journey.job for one in journeys.chosen("git", ["join"])} == {"join"}
     with pytest.raises(NotFound) as caught:
