@@ -41,10 +41,11 @@ _HEADINGS = tuple(
 _MARKS = frozenset("#*=-+</")
 _LABEL = re.compile(rf"\s{{0,3}}(?:[Ff]ile(?:name)?:? +|[Pp]ath:? +)?[`*\"']{{0,3}}{_WORD}[`*\"']{{0,3}}:?$")
 _CONTENT = re.compile(r"^\s*(?:```|~~~|\d{1,6}\s*[\t|:→│])|^(?: {4}|\t)\S")
-_LINES = re.compile(r"^[^\S\n]*+(?:\d{1,6}(?:\t|→|: ?|\| ?|│ ?))?+[^\S\n]*+(\S(?:.*\S)?)", re.MULTILINE)
+#: Both begin at a line's end, which is found fast: they are for a text behind one.
+_LINES = re.compile(r"\n[^\S\n]*+(?:\d{1,6}(?:\t|→|: ?|\| ?|│ ?))?+[^\S\n]*+(\S(?:.*\S)?)")
 #: The lines that may be a heading, or nothing but a path: the few that are worth a look.
-_CANDIDATES = re.compile(r"^(?! {4})(?:[^\S\n]{0,3}[#*=\-+</].*|[^\S\n]{0,3}(?:[A-Za-z]{4,8}:?[ \t]+)?[`*\"']{0,3}"
-                         r"[\w.@~+\-/\\]++[`*\"']{0,3}:?)$", re.MULTILINE)  # fmt: skip
+_CANDIDATES = re.compile(r"\n(?! {4})([^\S\n]{0,3}(?:[#*=\-+</].*|(?:[A-Za-z]{4,8}:?[ \t]+)?[`*\"']{0,3}"
+                         r"[\w.@~+\-/\\]++[`*\"']{0,3}:?))(?![^\n])")  # fmt: skip
 
 _PATH_KEYS = ("path", "file", "file_path", "filePath", "filename", "relativePath", "uri", "name")
 _CONTENT_KEYS = ("content", "contents", "text", "source", "code", "body", "snippet", "lines")
@@ -153,19 +154,22 @@ def _globbed(path: str) -> bool:
 
 def telling(text: str) -> frozenset[str]:
     """The lines that tell one file from another, without their numbers."""
-    return frozenset(line for line in _LINES.findall(text, 0, MOST_CHARS)[:MOST_LINES] if len(line) >= TELLING)
+    lines = _LINES.findall("\n" + text, 0, MOST_CHARS)[:MOST_LINES]
+    return frozenset(line for line in lines if len(line) >= TELLING)
 
 
 def _sections(text: str) -> Iterator[str]:
     """The paths of sections. A label with nothing but its path needs content behind it."""
-    for line in _CANDIDATES.finditer(text):
-        if not 2 < len(line[0]) < MOST_HEADING:
+    text = "\n" + text
+    for candidate in _CANDIDATES.finditer(text):
+        line = candidate[1]
+        if not 2 < len(line) < MOST_HEADING:
             continue
         found = None
-        if line[0].lstrip()[:1] in _MARKS:
-            found = next((match for match in (form.match(line[0]) for form in _HEADINGS) if match), None)
-        if found is None and (label := _LABEL.match(line[0])):
-            next_two = text[line.end() + 1 : line.end() + 1 + MOST_HEADING].split("\n", 2)[:2]
+        if line.lstrip()[:1] in _MARKS:
+            found = next((match for match in (form.match(line) for form in _HEADINGS) if match), None)
+        if found is None and (label := _LABEL.match(line)):
+            next_two = text[candidate.end() + 1 : candidate.end() + 1 + MOST_HEADING].split("\n", 2)[:2]
             behind = next((one for one in next_two if one.strip()), "")
             found = label if _CONTENT.match(behind) else None
         if found is not None and _is_path(found["path"]):

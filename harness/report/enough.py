@@ -53,7 +53,8 @@ def project(rows: Sequence[Row], found: Mapping[str, Found]) -> dict[str, Any] |
 
 
 def _told(trial: str, one: Judged) -> dict[str, Any]:
-    return {"trial": trial, "asked": one.query, "next": one.next, "note": one.note, "bucket": one.bucket}
+    return {"trial": trial, "n": one.n, "thread": one.thread, "asked": one.query, "next": one.next, "note": one.note,
+            "bucket": one.bucket, "concurrent": one.concurrent}  # fmt: skip
 
 
 def by_number(bundle: Path) -> dict[int, Judged]:

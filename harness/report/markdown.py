@@ -90,17 +90,18 @@ def _traps(report: dict[str, Any]) -> list[str]:
 
 
 def _enough(report: dict[str, Any]) -> list[str]:
-    """What the agents did after the program's answers, with the calls that were not enough; nothing untold."""
+    """What the agents did after the program's answers, a line a call with its place in the trial's transcript; nothing
+    untold."""
     rows = words.enough_rows(report)
     if not rows:
         return []
-    calls = [[call["trial"], call["asked"], ": ".join(filter(None, (call["next"], call["note"]))),
-              words.NEXT.get(call["bucket"], "no verdict")]
-             for column in report["sufficiency"]["columns"] for call in column["calls"]
-             if call["bucket"] != "moved_on"]  # fmt: skip
+    calls = [[call["trial"], str(call["n"]), call["asked"], ": ".join(filter(None, (call["next"], call["note"]))),
+              words.NEXT.get(call["bucket"], "no verdict"), str(call["concurrent"] or "")]
+             for column in report["sufficiency"]["columns"] for call in column["calls"]]  # fmt: skip
     parts = ["## Were the answers enough?", _table(rows), " ".join(report["sufficiency"]["notes"])]
     if calls:
-        parts += ["### Answers that were not", _table([["trial", "asked", "next", "which is"], *calls[:_LISTED]])]
+        head = ["trial", "entry", "asked", "next", "which is", "concurrent"]
+        parts += ["### What came after each", _table([head, *calls[:_LISTED]])]
     return [*parts, *([f"{len(calls) - _LISTED} more are in report.json."] if len(calls) > _LISTED else [])]
 
 

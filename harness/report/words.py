@@ -199,7 +199,8 @@ def enough_rows(report: dict[str, Any]) -> list[list[str]]:
     shown = [(heading, told[agent, condition]) for agent, condition, heading in columns(report)
              if (agent, condition) in told]  # fmt: skip
     rows = [[heading, str(one["passes"]), str(one["answered"]), *(str(one["counts"][name]) for name in NEXT),
-             *(str(one[name]) for name in ("open", "failed", "unanswered", "other_route"))]
+             *(str(one[name]) for name in ("open", "failed", "unanswered", "concurrent", "other_route"))]
             for heading, one in shown]  # fmt: skip
-    head = ["agent", "trials", "answers", *NEXT.values(), "no verdict", "failed", "unanswered", "by another route"]
+    head = ["agent", "trials", "answers", *NEXT.values(), "no verdict", "failed", "unanswered", "concurrent",
+            "by another route"]  # fmt: skip
     return [head, *rows] if rows else []

@@ -1,7 +1,9 @@
 """What judging a long log costs: 50 MB in at most 5 s and 200 MB, beside a bare json.loads of each of its lines.
 
-Each is a process of its own, so that what it holds at most (the kernel's count) is its own. The logs are made: calls of
-a tool and of a program, reads, searches, builds, subagents; outputs of source code as an agent's product shows it.
+Each is a process of its own, so that what it holds at most (the kernel's count) is its own. The logs are made to be
+hard: every second call is one of the thing's, a tool or a program, answered with 60 lines under a file's heading; after
+it the agent reads what was returned, or what was not, searches, edits. One log is a message of thousands of calls with
+thousands of bookkeeping calls behind it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 
 TARGET_S, TARGET_MB, SIZE_MB = 5.0, 200, 50
@@ -38,23 +41,34 @@ def make(place: Path, form: str, size: int, wide: bool) -> None:
         return "\n".join(f"{n:6}\t    {sign}{chance.choice(words)} = call({chance.choice(words)}, {n})"
                          for n in range(1, lines))  # fmt: skip
 
-    def turn(number: int) -> Turn:
-        name = f"src/{chance.choice(words)}.py"
-        section = f"**`{name}`**\n```python\n{code(60)}\n```\n"
-        return Turn((chance.choice((
-            Use("ask", f"how does {name} work", section),
-            Use("shell", f"atlas city list --near {number}", code(20)),
-            Use("read", name, code(200)),
-            Use("shell", f"cd src && sed -n 1,99p {name} | head -50", code(50)),
-            Use("search", chance.choice(words), code(30)),
-            Use("shell", "make -j4 2>&1 | tail", code(10)),
-            Use("edit", name, "done"),
-        )),))  # fmt: skip
+    def section(name: str) -> str:
+        return f"**`{name}`**\n```python\n{code(60)}\n```\nsee also src/{chance.choice(words)}.py:12\n"
 
-    sample = 400
-    each = sum(map(len, written(form, [turn(n) for n in range(sample)]).values())) / sample
-    files = written(form, [turn(n) for n in range(int(size / each))])
+    def turns(number: int) -> list[Turn]:
+        name, other = (f"src/{chance.choice(words)}.py" for _ in range(2))
+        answer = section(name)
+        asked = chance.choice((Use("ask", f"how does {name} work", answer),
+                               Use("shell", f"atlas -q city list --near {number} | head -99", answer)))  # fmt: skip
+        after = chance.choice((
+            Use("read", name, code(60)), Use("read", other, code(60)), Use("read", f"/w/new{number}.py", answer),
+            Use("shell", f"cd src && sed -n 1,99p {other} | head -50", code(50)), Use("search", other, code(30)),
+            Use("shell", "make -j4 2>&1 | tail", code(10)), Use("edit", name, "done"),
+        ))  # fmt: skip
+        return [Turn((asked,)), Turn((after,))]
+
+    sample = 200
+    each = sum(map(len, written(form, [*chain.from_iterable(map(turns, range(sample)))]).values())) / sample
+    files = written(form, [*chain.from_iterable(map(turns, range(int(size / each))))])
     place.write_bytes(next(iter(files.values())))
+
+
+def crowd(place: Path, count: int) -> None:
+    """A message of that many calls, and as many calls behind it that mean nothing."""
+    from harness.sufficiency_made import Turn, Use, written
+
+    asked = tuple(Use("ask", f"q{number}", "x") for number in range(count))
+    aside = tuple(Turn((Use("todo", "x"),)) for _ in range(count))
+    place.write_bytes(written("claude", (Turn(asked), *aside, Turn(("Done.",))))["stdout"])
 
 
 def measure(code: str, words: list[str]) -> tuple[float, float, float, bytes]:
@@ -68,7 +82,8 @@ def measure(code: str, words: list[str]) -> tuple[float, float, float, bytes]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    size = (5 if parser.parse_args().quick else SIZE_MB) << 20
+    quick = parser.parse_args().quick
+    size = (5 if quick else SIZE_MB) << 20
     heads = "".join(f"{head:>8}" for head in ("calls", "s", "cpu s", "MB", "bare s", "cpu s", "MB"))
     print(f"{f'a log of {size >> 20} MB':34}{heads}  target {TARGET_S:.0f} s, {TARGET_MB} MB")
     with tempfile.TemporaryDirectory() as directory:
@@ -80,11 +95,16 @@ def main() -> None:
             ("opencode", False, ["--tool", "*explore"]),
         ):  # fmt: skip
             make(place, form, size, wide)
-            bare, ours = measure(_BARE, [str(place)]), measure(_OURS, ["sufficiency", str(place), *judged, "--json"])
-            calls = len(json.loads(ours[3])["logs"][0]["calls"])
-            title = f"{form}{', wide characters' if wide else ''} {judged[0]}"
-            figures = "".join(f"{one[0]:8.2f}{one[1]:8.2f}{one[2]:8.0f}" for one in (ours, bare))
-            print(f"{title:34}{calls:8}{figures}", flush=True)
+            _row(place, form + (", wide characters" if wide else ""), judged)
+        crowd(place, 200 if quick else 20_000)
+        _row(place, "a message of many calls", ["--tool", "explore"])
+
+
+def _row(place: Path, title: str, judged: list[str]) -> None:
+    bare, ours = measure(_BARE, [str(place)]), measure(_OURS, ["sufficiency", str(place), *judged, "--json"])
+    calls = len(json.loads(ours[3])["logs"][0]["calls"])
+    figures = "".join(f"{one[0]:8.2f}{one[1]:8.2f}{one[2]:8.0f}" for one in (ours, bare))
+    print(f"{f'{title} {judged[0]}':34}{calls:8}{figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,8 +188,8 @@ def test_the_selftest_is_there_for_everybody(capsys: pytest.CaptureFixture[str])
 # -- reports -------------------------------------------------------------------------------------------------------
 
 
-def _report(tmp_path: Path) -> dict[str, object]:
-    _trial(tmp_path / "trials" / "C1.warm.claude.1")
+def _report(tmp_path: Path, turns: tuple[Turn, ...] = ASKED) -> dict[str, Any]:
+    _trial(tmp_path / "trials" / "C1.warm.claude.1", turns)
     row = {"id": "C1.warm.claude.1", "bundle": "trials/C1.warm.claude.1", "counted": True, "agent": "claude",
            "condition": "warm"}  # fmt: skip
     found = enough.read(tmp_path, [row, row | {"id": "x", "bundle": None}])
@@ -207,6 +208,19 @@ def test_reports_show_what_came_next(tmp_path: Path) -> None:
     assert "claude: after 2 answers: asked again 1, went around it 1" in table._enough(told)
     page = "\n".join(markdown._enough(told))
     assert "Edit a/lab.toml | went around it" in page and "Enough is not correct" in page
+    for found in judged_bundle(tmp_path / "trials" / "C1.warm.claude.1")[1].judged:
+        assert f"| C1.warm.claude.1 | {found.n} | {found.query} | {found.next}" in page
+
+
+def test_all_reports_tell_what_was_concurrent_and_what_was_enough(tmp_path: Path) -> None:
+    """JSON, Markdown and HTML show the same calls, those that were enough too."""
+    turns = (Turn((Use("shell", "labd target list", LIST), Use("read", "a.c"))), Turn(("Done.",)))
+    told = _report(tmp_path, turns)
+    head, row = words.enough_rows(told)
+    assert dict(zip(head, row, strict=True))["concurrent"] == "1"
+    assert told["sufficiency"]["columns"][0]["calls"][0]["concurrent"] == 1
+    page = "\n".join(markdown._enough(told))
+    assert "| labd target list | (final answer) | moved on, or answered | 1 |" in page
 
 
 def test_reports_without_transcripts_say_nothing_of_it(tmp_path: Path) -> None:
