@@ -12,25 +12,29 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from harness import (
-    classify_command,
-    compare_command,
-    experiment_command,
-    export,
-    gate_command,
-    journey_command,
-    ledger_command,
-    manpage,
-    model_command,
-    program_options,
-    readiness_command,
-    scan_command,
-    subject,
-    sufficiency_command,
-    transcript_command,
-)
-from harness.report import FORMATS
-from labd.errors import LabdError, Usage, nearest
+try:
+    from harness import (
+        classify_command,
+        compare_command,
+        experiment_command,
+        export,
+        gate_command,
+        journey_command,
+        ledger_command,
+        manpage,
+        model_command,
+        program_options,
+        readiness_command,
+        scan_command,
+        subject,
+        sufficiency_command,
+        transcript_command,
+    )
+    from harness.report import FORMATS
+    from labd.errors import LabdError, Usage, nearest
+except KeyboardInterrupt:  # in the first moment, when there is no `main` yet to tell it
+    raise SystemExit(130) from None
+
 
 DESCRIPTION = "The exam of the lab bench: run scenarios through the real labd, keep the evidence, grade it, report."
 
