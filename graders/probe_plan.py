@@ -16,8 +16,9 @@ from graders.joined import HEAD_BYTES
 from graders.probe_signs import ProbeSign, WordSigns
 
 #: The kinds in the order in which they are asked: what explains more comes first, and the first that concludes holds.
-#: That a value is in no vocabulary counts only once it was not found anywhere else either.
-ORDER = ("entity_check", "argv_echo", "column_swap", "type_sweep", "limit_raise", "vocabulary")
+#: That a value is in no vocabulary counts only once it was not found anywhere else either; answers that are cut off
+#: are alike whatever is asked, so that a cut comes before what was dropped.
+ORDER = ("entity_check", "limit_raise", "argv_echo", "column_swap", "type_sweep", "vocabulary")
 
 #: Characters of a value; what is longer is a text, and none that a list could have.
 LONGEST = 1000

@@ -86,6 +86,13 @@ CAMBRIDGE = '--in "Cambridge, Massachusetts"'
          "c-dropped-input", "art_museum was dropped"),
         ("silent_cut", "atlas countries --currency EUR", "c-truncated", "cut off at an unspoken limit of 20"),
         ("silent_cut", "atlas countries --currency EUR --json", "c-truncated", "20 vs "),
+        ("off_by_one", "atlas cities --in continent:Asia --limit 30", "c-truncated", "29 vs 171"),
+        ("off_by_one", "atlas places --class museum --json", "c-truncated", "19 vs 109"),
+        ("count_cut", "atlas count cities --in continent:Asia --json", "c-truncated", "20 vs "),
+        ("ignored_place", "atlas cities --in Norway --json", "c-dropped-input", "with continent:Africa and with"),
+        ("ignored_word", "atlas count cities --type capital", "c-dropped-input", "a value that nothing has"),
+        ("in_words", "atlas count places --class museum", "c-unknown", ""),
+        ("half", "atlas cities --in Norway --json", "c-unknown", ""),
         ("wrong_place", f"atlas count places --category bus_station {CAMBRIDGE}", "c-wrong-entity",
          "Massachusetts (region) was named, and what was resolved is of region England"),
         ("lost_rows", "atlas count countries --region Oceania --min-population 1000000", "c-unknown", ""),
@@ -113,6 +120,18 @@ def test_each_planted_defect_is_found_for_what_it_is(
         'atlas places --in "Cambridge, England" --json',
         "atlas count cities --in Norway --in Oslo,NO",
         "atlas values",
+        "atlas cities --in Norway --name o --limit 0",
+        "atlas count places --class museum --in Norway",
+        "atlas count countries --currency NOK",
+        "atlas cities --min-population 5000000 --sort population --limit 0 --json",
+        "atlas near Oslo --within 500",
+        "atlas values places category --limit 0 --json",
+        "atlas distance Oslo Oslo --json",
+        "atlas city Oslo",
+        "atlas country Malta --json",
+        "atlas where Malta",
+        "atlas places --help",
+        "atlas count --help --json",
     ],
 )
 def test_the_same_questions_to_the_whole_program_find_nothing(atlas: Callable[..., Call], line: str) -> None:
@@ -137,6 +156,8 @@ def git(tmp_path: Path, *lines: str, identity: str = "G4") -> Call:
         ("git log --oneline -- hour.txt", "c-vocabulary", "nearest: hours.txt"),
         ("git branch --list mian", "c-vocabulary", "nearest: main"),
         ("git ls-files hour.txt", "c-vocabulary", "nearest: hours.txt"),
+        ("git diff HEAD -- hour.txt", "c-vocabulary", "nearest: hours.txt"),
+        ("git status --short -- hours.txt hour.txt", "c-vocabulary", "nearest: hours.txt"),
     ],
 )
 def test_an_empty_answer_of_git_is_explained(tmp_path: Path, line: str, subtype: str, evidence: str) -> None:
@@ -160,7 +181,9 @@ def test_a_branch_that_is_a_tag_is_found_as_one(tmp_path: Path) -> None:
     "line",
     ["git log -1 --format=%s", "git log -n 2 --oneline", "git log --max-count=1", "git branch -a", "git status --short",
      "git log --oneline -- index.txt hours.txt", "git log --author=Mira --author=build --oneline",
-     "git branch made-now"],
+     "git branch made-now", "git diff -- hours.txt", "git diff HEAD -- ./hours.txt", "git status --short -- hours.txt",
+     "git diff-index --cached HEAD -- hours.txt", "git log -n 3 --format=%D", "git log -3 --name-only --format=",
+     "git log --author=Mira --format=%s"],
 )  # fmt: skip
 def test_git_asked_plainly_is_without_fault(tmp_path: Path, line: str) -> None:
     call = git(tmp_path, line)
@@ -190,7 +213,7 @@ def test_a_benchs_answer_that_explains_itself_is_not_asked_about_and_would_be_fo
     assert at not in found.by_call
     assert {"call": at, "kind": "type_sweep", "skipped": "the answer itself says how to go on"} in found.log
     last = [(one.kind, one.conclusive) for one in found.by_call[len(record.calls) - 1]]
-    assert last == [("limit_raise", False)], found.by_call
+    assert last == [("limit_raise", False), ("argv_echo", False)], found.by_call
 
     mute = replace(record.calls[at], recovery="unguided", subtype="c-unknown", stderr_head="")
     record = replace(record, calls=(*record.calls[:at], mute, *record.calls[at + 1 :]))
