@@ -16,6 +16,12 @@ from labd.errors import NotFound, Refused
 GIT = journeys.load("git")
 SOURCE = (journeys.directory("git") / "publish.toml").read_text()
 
+#: The one assertion that all three scenarios of it share.
+ASKED = """[[verifier.assert]]
+path = 'worktree."hours.txt"'
+same = 'worktree."hours.txt"'
+"""
+
 
 @pytest.fixture
 def read(tmp_path):
@@ -83,7 +89,7 @@ def test_shared_parts_are_merged_and_a_scenario_may_only_ask_for_more(read):
     ('variant = "ambiguous"', 'variant = "ambigous"', "scenario.variant: no 'ambigous'; did you mean ambiguous?"),
     ('seed = "repos/publish-ahead.sh"', "", "scenario[recovery].fault: nothing is planted: seed or plants"),
     ('state = "repo_state"', "", "verifier.state: missing"),
-    ("[[verifier.assert]]", "[[verifier.answer]]", "verifier: it asks for nothing"),
+    (ASKED, "", "verifier: it asks for nothing"),
     ("[[scenario.controls.tampered_artifact]]", "[[scenario.controls.tamper]]", "controls.tamper: unknown key"),
     ('seed = "repos/publish-ahead.sh"', 'seed = "repos/none.sh"', "fault.seed: no file"),
 ])  # fmt: skip
