@@ -99,5 +99,10 @@ def read(data: bytes) -> Record:
             continue
         table[key] = record
     torn += [f"an end without a start: {key}" for key in ends if key not in starts]
-    joined = {key: Invocation(start, ends.get(key)) for key, start in starts.items()}
+    joined = {key: Invocation(start, ends.get(key)) for key, start in starts.items() if not _is_server(start)}
     return Record(tuple(joined.values()), tuple(joined[key] for key in ends if key in joined), tuple(torn))
+
+
+def _is_server(start: dict[str, Any]) -> bool:
+    """Whether it is the start of an MCP server: the way by which calls come, and none of them."""
+    return start.get("operation") == "mcp"

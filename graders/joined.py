@@ -118,14 +118,39 @@ def confirmed(transcript: Mapping[str, Any], found: Join) -> dict[str, Any]:
 
 def _said(transcript: Mapping[str, Any], subject: str) -> Iterator[Said]:
     for call in sorted(_dicts(transcript.get("calls")), key=_number):
-        if call.get("kind") != "shell" or call.get("state") == "denied":
+        if call.get("state") == "denied":
+            continue
+        words = _tool_words(call, subject)
+        if words is not None:
+            yield Said(call, _certain((subject, *words)))
+        if call.get("kind") != "shell":
             continue
         command, argv = call.get("command"), call.get("argv")
         if isinstance(command, str):
             for found in shell_words.commands(command, subject):
                 yield Said(call, found)
         elif isinstance(argv, list) and argv and posixpath.basename(str(argv[0])) == subject:
-            yield Said(call, Found(tuple(map(str, argv)), True, reach="always", decides=True, needed=True, whole=True))
+            yield Said(call, _certain(tuple(map(str, argv))))
+
+
+def _certain(words: tuple[str, ...]) -> Found:
+    """A command of which nothing is unsure: the call is this command and no more."""
+    return Found(words, True, reach="always", decides=True, needed=True, whole=True)
+
+
+def _tool_words(call: Mapping[str, Any], subject: str) -> list[str] | None:
+    """The words that a call of a tool of the subject's MCP server runs; None of any other call.
+
+    Each product puts a prefix of its own before the tool's name, which begins with the program's.
+    """
+    line = (call.get("input") or {}).get("command") if isinstance(call.get("input"), dict) else None
+    if not isinstance(line, str) or not re.search(rf"(?:^|[_.]){re.escape(subject)}_[a-z]+$", str(call.get("tool"))):
+        return None
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    return words[1:] if words[:1] == [subject] else words
 
 
 def _dicts(told: Any) -> list[dict[str, Any]]:

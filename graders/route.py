@@ -24,6 +24,8 @@ def check(bundle: Bundle) -> list[Check]:
         return [Check(name, None, "the trial left no argv record") for name in names] + witness.check(bundle)
     whole = Check("record whole", None if record.torn else True, "; ".join(record.torn[:3]))
     checks = [whole, program(bundle.trial, record.invocations), lab_route(bundle, record.ends)]
+    if bundle.trial.get("condition") == "mcp":
+        checks.append(by_tools(record.invocations))
     return checks + witness.check(bundle)
 
 
@@ -59,6 +61,14 @@ def program(trial: dict[str, Any], invocations: Sequence[Invocation]) -> Check:
         if used not in allowed:
             return Check("program", False, f"copied binary: {one} was run as {used or 'an unknown program'}")
     return Check("program", True, f"{len(invocations)} invocations, all of the sandbox's program")
+
+
+def by_tools(invocations: Sequence[Invocation]) -> Check:
+    """Whether every invocation came through the MCP server, where that is the way that was given."""
+    typed = [one for one in invocations if one.start.get("face") not in ("mcp", "recorder")]
+    if typed:
+        return Check("by tools", False, f"typed: {typed[0]} did not come through the MCP server")
+    return Check("by tools", True, f"{len(invocations)} invocations, all through the MCP server")
 
 
 def _route(trial: dict[str, Any]) -> tuple[set[str], set[str]]:

@@ -26,7 +26,7 @@ NAMES = ("operation", "effect", "decision", "code", "signal", "target", "face", 
 CLOSED = {
     "effect": ("help", "observe", "config", "actuate", "admin"),
     "decision": ("permitted", "refused", "invalid"),
-    "face": ("cli", "rpc", "recorder"),
+    "face": ("cli", "mcp", "rpc", "recorder"),
 }
 
 

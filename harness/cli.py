@@ -190,7 +190,7 @@ def _options(made: dict[str, _Parser]) -> None:
             help=_WHO[name])
         if name != "versus":
             add("--all", action="store_true", help="the reference and all controls (the same as --agent all)")
-        add("--condition", action="append", default=[], choices=("cold", "warm", "preloaded", "all"),
+        add("--condition", action="append", default=[], choices=("cold", "warm", "preloaded", "mcp", "all"),
             help="what the agent starts with; repeatable (default: cold; makes no difference to scripted agents)")
         add("-n", "--trials", action=_Once, type=_count, default=1, metavar="N", help="trials a cell (default: 1)")
         add("--seed", action=_Once, type=_seed, metavar="N", help="draws the order of the trials (default: a new one)")

@@ -1,4 +1,5 @@
 """What an agent's program knows of the subject before its goal: nothing (cold), that guides exist (warm), or one whole.
+The condition `mcp` is about the way instead, and in harness/mcp_condition.py.
 
 The texts are those that the installed program prints at the time of the run. They are placed where the product looks
 (`Ways`), marked with words that nobody can know otherwise, and looked for again at the end: a trial in which an agent
@@ -16,14 +17,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness import mcp_condition, surface
 from harness import subject as subjects
-from harness import surface
 from harness.agents._program import Condition, Options, Ways
+from harness.agents._servers import Server
 from harness.isolation import INSTRUCTIONS
 from harness.sandbox import Sandbox, SandboxError
 from harness.scenario_fill import fill
 from harness.transcripts import Transcript
 from labd.errors import LabdError
+
+#: Conditions in which an agent is given no guide.
+UNTOLD = ("cold", mcp_condition.NAME)
 
 #: So much of a text tells it from others.
 _TELLING = 60
@@ -47,7 +52,8 @@ class Guide:
 @dataclass(frozen=True)
 class Realised:
     """What was placed where, and how the agent's start differs for it: `before` goes before its goal, `extra` are
-    arguments. `canaries`: the words that the description, and the guide itself, were marked with."""
+    arguments, `server` is the MCP server that its product is told of. `canaries`: the words that the description, and
+    the guide itself, were marked with."""
 
     condition: Condition
     placed: tuple[dict[str, str], ...] = ()
@@ -55,6 +61,7 @@ class Realised:
     extra: tuple[str, ...] = ()
     canaries: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
+    server: Server | None = None
 
 
 def guides_for(condition: Condition, subject: str) -> tuple[Guide, ...]:
@@ -63,10 +70,10 @@ def guides_for(condition: Condition, subject: str) -> tuple[Guide, ...]:
     try:
         guides = live_guides(subject)
     except LabdError as error:
-        if condition == "cold":
+        if condition in UNTOLD:
             return ()
         raise SandboxError(f"{condition}: {error.message}") from error
-    if not guides and condition != "cold":
+    if not guides and condition not in UNTOLD:
         raise SandboxError(f"{condition}: {subject} has no guides for agents; it can be examined cold")
     return guides
 
@@ -94,6 +101,10 @@ def realise(ways: Ways, place: Sandbox, condition: Condition, guides: tuple[Guid
     """Place what the condition says in the sandbox's work directory. Raises OSError."""
     if condition == "cold":
         return Realised(condition)
+    if condition == mcp_condition.NAME:
+        server = mcp_condition.serve(ways, place)
+        placed = ({"what": "an MCP server", "where": "where the product looks for servers"},)
+        return Realised(condition, placed=placed, server=server)
     canaries = {"description": f"r{secrets.token_hex(6)}", "guide": f"r{secrets.token_hex(6)}"}
     marked = [_marked(guide, canaries) for guide in guides]
     if condition == "warm" and ways.skills is not None:
@@ -137,13 +148,17 @@ def _whole(guides: list[Guide]) -> str:
 def told(options: Options, goal: str, made: Realised) -> tuple[Options, str]:
     """The options and the goal with what the condition, and the run's own instructions, add to them."""
     extra = (*made.extra, *options.extra)
-    return replace(options, extra=extra), "\n---\n\n".join(filter(None, [made.before, options.told, goal]))
+    return replace(options, extra=extra), "\n---\n\n".join(
+        filter(None, [made.before, options.told, goal])
+    )
 
 
 def record(made: Realised, ways: Ways, told: Transcript | None, requests: bytes | None, goal: str,
-           guides: tuple[Guide, ...]) -> dict[str, Any]:  # fmt: skip
+           guides: tuple[Guide, ...], place: Sandbox | None = None) -> dict[str, Any]:  # fmt: skip
     """What condition.json holds: what was placed, and the checks. A check that nothing can be said of has `ok` null."""
     checks = [_first_record(made, ways, told, guides), *_reached(made, requests, goal, guides)]
+    if place is not None and place.examined.server:
+        checks += _served(made, told, requests, goal, place)
     return {"condition": made.condition, "realised": list(made.placed), "canaries": dict(made.canaries),
             "checks": [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in checks]}  # fmt: skip
 
@@ -180,11 +195,10 @@ def _first_record(made: Realised, ways: Ways, told: Transcript | None, guides: t
 
 def _reached(made: Realised, requests: bytes | None, goal: str, guides: tuple[Guide, ...]) -> list[_Check]:
     """What reached the model at its first request about the goal, where its log is there (a scripted model)."""
-    start = json.dumps(goal)[1 : 1 + _TELLING].rstrip("\\").encode()
-    asked = [line for line in (requests or b"").split(b"\n") if start in line]
+    asked = _about(requests, goal)
     if not asked:
         return [("reached the model", None, "no log of what reached it")]
-    if made.condition == "cold":
+    if made.condition in UNTOLD:
         tell = [json.dumps(text)[1 : 1 + _TELLING].rstrip("\\").encode()
                 for guide in guides for text in (guide.description, guide.body)]  # fmt: skip
         seen = any(text in asked[0] for text in tell)
@@ -197,3 +211,21 @@ def _reached(made: Realised, requests: bytes | None, goal: str, guides: tuple[Gu
         ("description reached the model", described is not None, "yes" if described else "it was in no request"),
         ("guide reached the model", described is not None and whole == wanted, "whole" if whole else "not the guide"),
     ]
+
+
+def _about(requests: bytes | None, goal: str) -> list[bytes]:
+    """The requests about the goal, where their log is there."""
+    start = json.dumps(goal)[1 : 1 + _TELLING].rstrip("\\").encode()
+    return [line for line in (requests or b"").split(b"\n") if start in line]
+
+
+def _served(made: Realised, told: Transcript | None, requests: bytes | None, goal: str, place: Sandbox) -> list[_Check]:
+    """Whether the subject's MCP server was there where the condition says so, and nowhere else."""
+    wanted, name = made.condition == mcp_condition.NAME, place.examined.name
+    listed = None if told is None else told.first.mcp_servers
+    checks: list[_Check] = []
+    if listed is not None:
+        checks.append(("servers in the first record", (name in listed) == wanted, ", ".join(listed) or "none"))
+    if asked := _about(requests, goal):
+        checks.append(mcp_condition.offered(place.examined.program, asked, wanted))
+    return [*checks, mcp_condition.started(place)] if wanted else checks

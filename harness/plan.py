@@ -20,7 +20,7 @@ from harness.trial import Order
 CauseOf = Callable[[Order], str | None]
 
 #: The conditions, in the order in which an agent is told more.
-CONDITIONS = ("cold", "warm", "preloaded")
+CONDITIONS = ("cold", "warm", "preloaded", "mcp")
 
 
 def draw(
@@ -36,7 +36,7 @@ def draw(
     """
     found = [Order(scenario.id, condition, agent.name, number)
              for agent in cast for scenario in scenarios if agent.plays(scenario)
-             for condition in conditions if condition in scenario.conditions
+             for condition in conditions if scenario.knows(condition)
              for number in range(1, trials + 1)]  # fmt: skip
     if seed is not None:
         random.Random(seed).shuffle(found)

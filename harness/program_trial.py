@@ -42,6 +42,7 @@ def play(bench: Bench, program: Program, options: Options) -> Played:
     isolation.check(place, options.isolation)
     guides = conditions.guides_for(options.condition, bench.scenario.subject)
     made = conditions.realise(program.ways, place, options.condition, guides)
+    options = replace(options, server=made.server)
     with contextlib.ExitStack() as until_then:
         model = None
         if options.script is not None:
@@ -72,7 +73,7 @@ def play(bench: Bench, program: Program, options: Options) -> Played:
         "signal": ended.signal, "ended_by": ended.ended_by, "cut": ended.cut, "duration_s": ended.duration_s,
         "needs": program.needs.program, "scripted_model": NOTE if options.script else None,
     }  # fmt: skip
-    condition = conditions.record(made, program.ways, told, raw.get(REQUESTS), goal, guides)
+    condition = conditions.record(made, program.ways, told, raw.get(REQUESTS), goal, guides, place)
     if (broken := conditions.broken(condition)) and policy_of(cause).valid:
         cause, detail = "condition_broken", broken
     return Played(cause, detail, answer, bench.calls, raw=raw, facts=facts, condition=condition,

@@ -25,7 +25,7 @@ from harness.scenario import Scenario, fill
 from labd import paths
 
 #: What login shells read in a home, after the system's own files have set PATH anew.
-_PROFILES = (".profile", ".bash_profile", ".zprofile")
+PROFILES = (".profile", ".bash_profile", ".zprofile")
 
 PREFIX = "bench-"
 _OURS = b"This directory belongs to the process that holds this lock.\n"
@@ -219,7 +219,7 @@ def _laid_out(root: Path, scenario: Scenario, examined: subjects.Subject, subjec
     if len(os.fsencode(socket)) > SOCKET_LIMIT:
         raise ValueError(f"{socket} is too long for a socket")
     examined.kind.install(root, subject)
-    for name in _PROFILES:
+    for name in PROFILES:
         (root / "home" / name).write_text(f'PATH="{root / "bin"}:$PATH"\nexport PATH\n')
     for name, real in programs.items():
         recorder.install(str(root / "bin"), name, real, str(root / "rec" / "argv.jsonl"))

@@ -145,7 +145,7 @@ class Scenario:
     grader: Mapping[str, Any]
     path: Path
     core: bool = False
-    conditions: tuple[str, ...] = ("cold", "warm", "preloaded")
+    conditions: tuple[str, ...] = ("cold", "warm", "preloaded", "mcp")
     capabilities: tuple[str, ...] = ()
     boards: tuple[str, ...] = ()
     quoted: tuple[str, ...] = ()
@@ -157,6 +157,10 @@ class Scenario:
     task: Task | None = None
     subject: str = subjects.DEFAULT
     journey: Journey | None = None
+
+    def knows(self, condition: str) -> bool:
+        """Whether it is tried under this condition: nothing is stated where there is no command line."""
+        return condition in self.conditions and (condition != "mcp" or self.lane != "stated")
 
     @property
     def outside(self) -> Outside | None:

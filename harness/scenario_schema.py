@@ -192,7 +192,7 @@ SCENARIO: Shape = {
     "title": Key(_text, required=True),
     "tier": Key(one_of("t0", "t1"), required=True),
     "core": Key(_flag),
-    "conditions": Key(each(one_of("cold", "warm", "preloaded"))),
+    "conditions": Key(each(one_of("cold", "warm", "preloaded", "mcp"))),
     "capabilities": Key(each(_text)),
     "boards": Key(each(_board)),
     "goal": Key(_text, required=True),

@@ -52,6 +52,7 @@ SHAPE: Shape = {
     "policy": Key(table({"variable": Key(_text, required=True), "outside": Key(_text), "lanes": Key(_named)})),
     "state": Key(_named),
     "skills": Key(table({"names": Key(_texts), "command": Key(_texts)})),
+    "mcp": Key(table({"server": Key(_texts, required=True)})),
     "conditions": Key(table({"empty": Key(_text), "guided": Key(_text)})),
     "around": Key(table({"programs": Key(_texts), "files": Key(_texts)})),
 }  # fmt: skip
@@ -72,7 +73,8 @@ class Subject:
 
     Paths in `state` and `environment` are templates: {root}, {home}, {work} are a sandbox's, and the names of `state`
     may be used in `environment`. around: other programs that do its work, and its own files (paths or their ends,
-    globs allowed), which an agent that works through it leaves alone.
+    globs allowed), which an agent that works through it leaves alone. server: the program's words that make it an MCP
+    server, if it can be one; its tools' names begin with the program's.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Subject:
     state: dict[str, str] = field(default_factory=dict)
     skills: tuple[str, ...] = ()
     skill_command: tuple[str, ...] = ()
+    server: tuple[str, ...] = ()
     empty: str = ""
     guided: str = ""
     around_programs: tuple[str, ...] = ()
@@ -182,6 +185,7 @@ def read(path: Path) -> Subject:
         install=find.get("install", ""),
         environment=told.get("environment", {}), policy=Policy(**told.get("policy", {})), state=told.get("state", {}),
         skills=tuple(skills.get("names", ())), skill_command=tuple(skills.get("command", ())),
+        server=tuple(told.get("mcp", {}).get("server", ())),
         empty=starts.get("empty", ""), guided=starts.get("guided", ""),
         around_programs=tuple(around.get("programs", ())), around_files=tuple(around.get("files", ())),
     )  # fmt: skip

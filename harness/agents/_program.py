@@ -6,12 +6,12 @@ nothing: harness/program_trial.py runs what `command` says, in the sandbox, reco
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from harness.agents._servers import Server, Told
+from harness.agents._servers import Server
 from harness.sandbox import Sandbox
 
 Condition = Literal["cold", "warm", "preloaded", "mcp"]
@@ -32,15 +32,15 @@ class Ways:
 
     `skills`: the folder, below its working directory, whose skills it lists by their descriptions (`.claude/skills`).
     `memory`: the file there that it reads when it starts (`AGENTS.md`). `system`: the flag whose value is added to its
-    system prompt (`--append-system-prompt`). `mcp`: how it is told of an MCP server, if it takes any. `sampling`: whether
-    it hands a temperature and a seed on to its model.
+    system prompt (`--append-system-prompt`). `mcp`: whether it can be told of an MCP server. `sampling`:
+    whether it hands a temperature and a seed on to its model.
     """
 
     skills: str | None = None
     memory: str | None = None
     system: str | None = None
     sampling: bool = False
-    mcp: Callable[[Server], Told] | None = None
+    mcp: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Options:
     a scripted model plays instead of a real one (`reference`, or a file), `base_url` where that listens
     (http://127.0.0.1:…; harness/program_trial.py fills it in). `told` is a text of the run's own that every agent gets
     before its goal: instructions whose effect is measured. `temperature` and `model_seed` are for the model, where the
-    program has a way to hand them on.
+    program has a way to hand them on. `server` is the MCP server that it is to use (harness/program_trial.py fills it
+    in, where the condition says so).
     """
 
     condition: Condition = "cold"
@@ -70,6 +71,7 @@ class Options:
     told: str = ""
     temperature: float | None = None
     model_seed: int | None = None
+    server: Server | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness.agents._product import SCRIPTED_KEY, SCRIPTED_RETRIES, asked_version, logs, start
 from harness.agents._program import RATED, Command, Needs, Options, Ways
+from harness.agents._servers import CALL_S, START_S, Server
 from harness.sandbox import Sandbox
 
 
@@ -15,7 +16,7 @@ class Codex:
     product = "codex"
     summary = "Codex CLI (codex exec), with the account that --env CODEX_API_KEY gives it"
     needs = Needs("codex", "npm install -g @openai/codex")
-    ways = Ways(skills=".agents/skills", memory="AGENTS.md")
+    ways = Ways(skills=".agents/skills", memory="AGENTS.md", mcp=True)
     expected = RATED
     time_s = None
 
@@ -33,6 +34,7 @@ class Codex:
                  "--dangerously-bypass-approvals-and-sandbox", "-c", "allow_login_shell=false"]  # fmt: skip
         model = options.model or ("scripted" if options.base_url else None)
         words += ["-m", model] if model else []
+        words += ["-c", _setting(options.server)] if options.server is not None else []
         env = {}
         if options.base_url:
             provider = (f'{{name="scripted",base_url={json.dumps(options.base_url + "/v1")},env_key="SCRIPTED_KEY",'
@@ -45,6 +47,14 @@ class Codex:
     def collect(self, place: Sandbox) -> dict[str, Path]:
         """The rollouts of its sessions."""
         return logs(place.home / ".codex" / "sessions", "**/*.jsonl")
+
+
+def _setting(server: Server) -> str:
+    """The server in TOML; it waits for one that is required."""
+    env = ",".join(f"{name}={json.dumps(value)}" for name, value in server.env.items())
+    words = f"command={json.dumps(server.argv[0])},args={json.dumps(list(server.argv[1:]))},env={{{env}}}"
+    times = f"startup_timeout_sec={START_S},tool_timeout_sec={CALL_S}"
+    return f"mcp_servers.{server.name}={{{words},required=true,{times}}}"
 
 
 PROGRAM = Codex()

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.agents._product import SCRIPTED_KEY, SCRIPTED_RETRIES, asked_version, logs, start
 from harness.agents._program import RATED, Command, Needs, Options, Ways
+from harness.agents._servers import CALL_S
 from harness.sandbox import Sandbox
 
 
@@ -16,7 +17,7 @@ class Gemini:
     product = "gemini"
     summary = "Gemini CLI (gemini -p), with the account that --env GEMINI_API_KEY gives it"
     needs = Needs("gemini", "npm install -g @google/gemini-cli")
-    ways = Ways(skills=".gemini/skills", memory="GEMINI.md")
+    ways = Ways(skills=".gemini/skills", memory="GEMINI.md", mcp=True)
     expected = RATED
     time_s = None
 
@@ -33,6 +34,8 @@ class Gemini:
             "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
             "model": {"maxSessionTurns": options.turns if options.turns is not None else -1},
         }
+        if options.server is not None:
+            told["mcpServers"] = options.server.entry(trust=True, timeout=CALL_S * 1000)
         if options.base_url:
             told["general"]["maxAttempts"] = 1 + SCRIPTED_RETRIES
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.agents._product import SCRIPTED_KEY, asked_version, logs, start
 from harness.agents._program import RATED, Command, Needs, Options, Ways
+from harness.agents._servers import START_S
 from harness.sandbox import Sandbox
 
 
@@ -16,7 +17,7 @@ class Opencode:
     product = "opencode"
     summary = "opencode (opencode run), with the account that --env gives the provider of its --model"
     needs = Needs("opencode", "npm install -g opencode-ai")
-    ways = Ways(skills=".opencode/skills", memory="AGENTS.md")
+    ways = Ways(skills=".opencode/skills", memory="AGENTS.md", mcp=True)
     expected = RATED
     time_s = None
 
@@ -30,6 +31,9 @@ class Opencode:
         told: dict[str, Any] = {"permission": {"*": "allow"}, "share": "disabled", "autoupdate": False}
         if options.turns is not None:
             told["agent"] = {"build": {"steps": options.turns}}
+        if (server := options.server) is not None:
+            told["mcp"] = {server.name: {"type": "local", "command": list(server.argv), "enabled": True,
+                                         "environment": dict(server.env), "timeout": START_S * 1000}}  # fmt: skip
         if options.base_url:
             reached = {"baseURL": f"{options.base_url}/v1", "apiKey": SCRIPTED_KEY}
             models = {"scripted": {"name": "scripted"}}

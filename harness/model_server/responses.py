@@ -19,8 +19,15 @@ def read(body: dict[str, Any], path: str) -> Exchange:
     given = body.get("input") or []
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     first = "\n".join(words(item.get("content")) for item in items if item.get("role") == "user")
-    offered = frozenset(tool.get("name") or tool.get("type", "") for tool in body.get("tools") or [])
+    offered = frozenset(name for tool in body.get("tools") or [] for name in _names(tool))
     return Exchange(str(body.get("model")), first, turns_taken(_items(items)), offered, bool(body.get("stream")))
+
+
+def _names(tool: dict[str, Any]) -> Iterator[str]:
+    """What a tool is called by; those of an MCP server stand in a space of names: `space.name`."""
+    name = tool.get("name") or tool.get("type", "")
+    inner = [one["name"] for one in tool.get("tools") or [] if "name" in one]
+    yield from (f"{name}.{one}" for one in inner) if inner else [name]
 
 
 def _items(items: list[dict[str, Any]]) -> Iterator[Item]:
@@ -38,9 +45,14 @@ def _items(items: list[dict[str, Any]]) -> Iterator[Item]:
 def _output(reply: Reply) -> list[dict[str, Any]]:
     text = {"type": "output_text", "text": reply.text, "annotations": []}
     said = {"type": "message", "id": f"msg_{reply.id}", "role": "assistant", "status": "completed", "content": [text]}
-    calls = [{"type": "function_call", "id": f"fc_{use.id}", "call_id": use.id, "name": use.name,
+    calls = [{"type": "function_call", "id": f"fc_{use.id}", "call_id": use.id, **_called(use.name),
               "arguments": json.dumps(use.input), "status": "completed"} for use in reply.uses]  # fmt: skip
     return [*([said] if reply.text or not calls else []), *calls]
+
+
+def _called(name: str) -> dict[str, str]:
+    space, dot, inner = name.rpartition(".")
+    return {"namespace": space, "name": inner} if dot else {"name": name}
 
 
 def whole(reply: Reply) -> dict[str, Any]:

@@ -55,9 +55,12 @@ class ScriptError(LabdError):
 @dataclass(frozen=True)
 class Call:
     """One tool call in a product-neutral form: exactly one of `shell` (a command line), `agent` (a subagent's prompt)
-    and `tool` (a tool by its own name, with `input`: how a tool is invented)."""
+    and `tool` (a tool by its own name, with `input`: how a tool is invented).
+
+    `by`: the tool of the subject's MCP server that takes the shell's line as its command, where one is offered."""
 
     shell: str = ""
+    by: str = ""
     agent: str = ""
     tool: str = ""
     input: Mapping[str, Any] = field(default_factory=dict)

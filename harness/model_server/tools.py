@@ -65,6 +65,9 @@ def translate(call: Call, offered: frozenset[str], identity: str) -> Use:
     """The call for one of the tools offered. Raises NotOffered."""
     if call.tool:
         return Use(identity, call.tool, dict(call.input))
+    served = next((name for name in sorted(offered) if call.by and name.endswith(call.by)), None)
+    if served is not None:
+        return Use(identity, served, {"command": call.shell})
     known = _SHELL if call.shell else _AGENT
     name = next((name for name in known if name in offered), None)
     if name is None or (call.background and name in _NO_BACKGROUND):

@@ -120,6 +120,12 @@ class Labd(Kind):
 
         return frozenset(word for op in all_operations() for path in (op.path, *op.aliases) for word in path)
 
+    def tool_for(self, words: Sequence[str]) -> str:
+        """By the effect of the command."""
+        from labd.mcp_tools import tool_for
+
+        return tool_for(list(words[1:]))
+
     def reference(self, ask: helpwalk.Ask) -> dict[str, Any]:
         """Its own table (`commands --json`) says more than its help pages."""
         return surface.take(ask, self.subject.program)

@@ -33,6 +33,20 @@ def test_the_reference_passes_and_its_condition_is_what_reached_the_model(run: R
 
 
 @each
+@pytest.mark.parametrize("scenario", ["C1", "S1"])
+def test_the_reference_passes_through_the_mcp_server_alone(run: Run, name: str, scenario: str) -> None:
+    """Its edits of the lab, and its work at a simulated board."""
+    trial = run(f"{scenario} mcp", "reference", "--condition", "mcp", scenario=scenario)[name]
+    assert (trial.record["ended_by"], trial.verdict) == ("completed", "pass"), trial.why()
+    checks = {check["name"]: check["ok"] for check in trial.read("condition.json")["checks"]}
+    assert checks["tools reached the model"] and checks["server started"], checks
+    starts = [json.loads(line) for line in (trial.directory / "argv.jsonl").read_bytes().splitlines()]
+    faces = {one["face"] for one in starts if one["rec"] == "start" and one["operation"] != "mcp"}
+    assert faces == {"mcp"}
+    assert not [one for one in trial.calls if one["kind"] == "shell"]
+
+
+@each
 def test_a_scenario_with_a_simulated_board_passes(run: Run, name: str) -> None:
     trial = run("S4 cold", "reference", scenario="S4")[name]
     assert (trial.record["ended_by"], trial.verdict) == ("completed", "pass"), trial.why()
