@@ -62,7 +62,11 @@ def connected(address: str, note: Callable[[str], None]) -> Iterator["Cluster"]:
         why = str(error).strip().splitlines() or [type(error).__name__]
         raise Unreachable(f"no scheduler answers at {address}: {why[0]}", hint=_start(address)) from error
     try:
-        yield Cluster(client, address)
+        found = Cluster(client, address)
+        try:
+            yield found
+        finally:
+            found.close()
     finally:
         with contextlib.suppress(Exception):
             client.close(timeout=2)
@@ -81,6 +85,7 @@ class Cluster:
         self.name = f"cluster {address}"
         self._client, self._address = client, address
         self._wanted = cluster_worker.build()
+        self._claims = ["labd-eval", uuid.uuid4().hex]
         self._lock = threading.Lock()
         self._counted = 0.0
         self._known: dict[str, dict[str, Any]] = {}
@@ -113,24 +118,25 @@ class Cluster:
         """Have a worker conduct it; see harness.pool.Pool."""
         started = time.time()
         key = f"{facts['run']}.{order.identity}.{uuid.uuid4().hex[:8]}"
+        claim = [*self._claims, key]
         try:
             future = self._client.submit(
-                cluster_worker.conduct, order, scenario, agent.word, options, facts, self._wanted, key=key, pure=False,
-                resources={f"target:{board}": 1 for board in scenario.boards} or None,
+                cluster_worker.conduct, order, scenario, agent.word, options, facts, self._wanted, claim, key=key,
+                pure=False, resources={f"target:{board}": 1 for board in scenario.boards} or None,
             )  # fmt: skip
         except Exception as error:
             raise self._gone(trials) from error
         try:
-            answer = self._answer(future, key, scenario, cancelled, trials)
+            answer = self._answer(future, claim, scenario, cancelled, trials)
         finally:
-            self._forget(future, key)
+            self._forget(future)
         if answer is None:
             return None
         if answer.problem:
             raise _failure(answer)
         if answer.unfit:
             raise PoolLost(f"{answer.worker['name']} ({answer.worker['address']}): {answer.unfit} is not what this run "
-                           "measures; what is finished is kept", hint="start that worker again")  # fmt: skip
+                           "measures; what is finished is kept", hint=self._resume(trials))  # fmt: skip
         if answer.parcel is not None:
             return parcel.land(answer.parcel, trials, order.identity, sealed)
         lost = answer.begun_by or answer.worker["address"]
@@ -140,7 +146,7 @@ class Cluster:
 
     # -- one trial under way ------------------------------------------------------------------------------------------
 
-    def _answer(self, future: Any, key: str, scenario: Scenario, cancelled: Callable[[], bool],
+    def _answer(self, future: Any, claim: Sequence[str], scenario: Scenario, cancelled: Callable[[], bool],
                 trials: Path) -> cluster_worker.Answer | None:  # fmt: skip
         """What came of it; None if the run was stopped. Raises NotServed, PoolLost."""
         done = threading.Event()
@@ -149,9 +155,9 @@ class Cluster:
         while not done.wait(LOOK_S):
             if cancelled():
                 return None
-            begun_by = begun_by or self._begun_by(key)
+            begun_by = begun_by or self._begun_by(claim)
             there = self._workers()
-            if begun_by and begun_by not in there and not done.wait(LOOK_S):
+            if begun_by and begun_by not in there and begun_by not in self._workers(0) and not done.wait(LOOK_S):
                 return cluster_worker.Answer({}, begun_by=begun_by)
             if begun_by or any(_serves(one, scenario) for one in there.values()):
                 served = time.monotonic()
@@ -171,24 +177,24 @@ class Cluster:
             return cluster_worker.Answer({}, problem=f"{type(future.exception()).__name__}: {future.exception()}")
         raise self._gone(trials)
 
-    def _begun_by(self, key: str) -> str:
+    def _begun_by(self, claim: Sequence[str]) -> str:
         """The address of the worker that began the task; empty while none did."""
-        from distributed import Variable
-
-        with contextlib.suppress(Exception):  # not begun, or no scheduler: the future tells
-            return str(Variable(cluster_worker.claim_name(key), client=self._client).get(timeout=0))
+        with contextlib.suppress(Exception):  # no scheduler: the future tells
+            return str(self._client.get_metadata(list(claim), default=""))
         return ""
 
-    def _forget(self, future: Any, key: str) -> None:
-        """Take the task back, if it still runs, and let the scheduler forget it and who began it."""
-        from distributed import Variable
-
+    def _forget(self, future: Any) -> None:
+        """Take the task back, if it still runs, and let the scheduler forget it."""
         with contextlib.suppress(Exception):
             if future.status == "pending":
                 future.cancel()
             else:
                 future.release()
-            Variable(cluster_worker.claim_name(key), client=self._client).delete()
+
+    def close(self) -> None:
+        """Let the scheduler forget who began what."""
+        with contextlib.suppress(Exception):
+            self._client.set_metadata(self._claims, None)
 
     def _gone(self, trials: Path) -> PoolLost:
         return PoolLost(f"the scheduler at {self._address} is gone; what is finished is kept",
@@ -199,10 +205,10 @@ class Cluster:
 
     # -- workers ------------------------------------------------------------------------------------------------------
 
-    def _workers(self) -> dict[str, dict[str, Any]]:
-        """Address → what the scheduler knows of each worker, not older than COUNT_S."""
+    def _workers(self, age_s: float = COUNT_S) -> dict[str, dict[str, Any]]:
+        """Address → what the scheduler knows of each worker, not older than `age_s`."""
         with self._lock:
-            if time.monotonic() - self._counted > COUNT_S:
+            if time.monotonic() - self._counted > age_s:
                 with contextlib.suppress(Exception):  # no scheduler: whoever waits for a trial is told
                     self._known = dict(self._client.scheduler_info(n_workers=-1)["workers"])
                 self._counted = time.monotonic()

@@ -8,7 +8,7 @@ number, so each takes a claim with the scheduler before it begins, and who finds
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,9 @@ def _digest(path: Path) -> str | None:
 
 
 def conduct(order: Order, scenario: Scenario, word: str, options: Options, facts: Mapping[str, Any],
-            wanted: Mapping[str, str]) -> Answer:  # fmt: skip
-    """Conduct the trial, as the task that this is. Whatever goes wrong is an answer: nothing is raised."""
+            wanted: Mapping[str, str], claim: Sequence[str]) -> Answer:  # fmt: skip
+    """Conduct the trial, as the task that this is, unless there is a `claim` to it. Whatever goes wrong is an answer:
+    nothing is raised."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -95,7 +96,7 @@ def conduct(order: Order, scenario: Scenario, word: str, options: Options, facts
     changed = [name for name, value in build().items() if wanted.get(name) != value]
     if changed:
         return Answer(me, unfit=changed[0])
-    before = _claim(str(worker.get_current_task()), me["address"])
+    before = _claim(claim, me["address"])
     if before:
         return Answer(me, begun_by=before)
     sandbox.reap_abandoned()  # a killed worker's trial may still hold the board
@@ -110,21 +111,16 @@ def conduct(order: Order, scenario: Scenario, word: str, options: Options, facts
         return Answer(me, problem=f"{type(error).__name__}: {error}", errno=number)
 
 
-def claim_name(key: str) -> str:
-    """The name under which the scheduler keeps who began the task `key`."""
-    return f"{key}-begun"
+def _claim(place: Sequence[str], address: str) -> str:
+    """Begin it: the address of who did so before, else empty, and nobody else will. The scheduler keeps
+    it at `place`."""
+    from distributed import get_client
 
-
-def _claim(key: str, address: str) -> str:
-    """Begin it: the address of who did so before, else empty, and nobody else will."""
-    from distributed import Variable
-
-    claim = Variable(claim_name(key))
-    try:
-        return str(claim.get(timeout=0))
-    except TimeoutError:
-        claim.set(address)
-        return ""
+    client = get_client()
+    before = str(client.get_metadata(list(place), default=""))
+    if not before:
+        client.set_metadata(list(place), address)
+    return before
 
 
 def _cancelled(worker: Any) -> Callable[[], bool]:

@@ -178,6 +178,25 @@ def test_a_trial_whose_worker_died_is_kept_as_lost_and_never_run_again_under_its
     assert report.collect(held.directory)["as_expected"] is True
 
 
+def test_a_worker_in_place_of_a_dead_one_takes_the_next_number(here: Path, rig: Rig, tmp_path: Path) -> None:
+    """Whoever comes is given the task of the dead one by the scheduler, and does not begin it."""
+    rig.workers("alpha", LABD_EVAL_SUBJECT=str(here))
+    slow = make_scenario(ADD_PICO, "labd sleep 1", identity="T8")
+
+    def replace() -> None:
+        wait_until("a trial", lambda: rig.children("alpha"))
+        rig.kill("alpha")
+        rig.workers("beta", LABD_EVAL_SUBJECT=str(here))
+
+    replacing = threading.Thread(target=replace)
+    with connected(rig.address) as place, run.create(tmp_path, [slow], agents.select(["reference"])) as held:
+        replacing.start()
+        found = carry(held, [slow], place)
+        replacing.join()
+    assert found == {"T8.cold.reference.1": "harness_error", "T8.cold.reference.2": "pass"}
+    assert b"Traceback" not in rig.log("scheduler")
+
+
 def test_a_scheduler_that_dies_ends_the_run_and_the_next_one_goes_on(here: Path, rig: Rig, tmp_path: Path) -> None:
     rig.workers("alpha", "beta", LABD_EVAL_SUBJECT=str(here))
     slow = make_scenario("labd sleep 3", ADD_PICO, identity="T8")
