@@ -53,7 +53,7 @@ def _help(evidence: Evidence) -> Found:
     steps = evidence.of("discover")
     if not steps:
         return _nothing("no help was asked for")
-    return _first(map(_told, steps), f"{len(steps)} pages name what the task begins with")
+    return _first(map(_told, steps), "what the task begins with is named by " + "; ".join(step.run for step in steps))
 
 
 def _told(step: Step) -> Found:
@@ -79,7 +79,9 @@ def _structured(evidence: Evidence) -> Found:
     steps = evidence.of("read")
     if not steps:
         return _nothing("no output for machines was taken")
-    return _first(map(_parsed, steps), f"{len(steps)} outputs parsed whole, with all that was planted")
+    return _first(
+        map(_parsed, steps), "parsed whole, with all that was planted: " + "; ".join(step.run for step in steps)
+    )
 
 
 def _parsed(step: Step) -> Found:
@@ -105,7 +107,7 @@ def _clean(evidence: Evidence) -> Found:
     steps = evidence.of("read")
     if not steps:
         return _nothing("nothing was read without a terminal")
-    return _first(map(_unpaged, steps), f"{len(steps)} outputs parsed with nothing taken away")
+    return _first(map(_unpaged, steps), "parsed with nothing taken away: " + "; ".join(step.run for step in steps))
 
 
 def _unpaged(step: Step) -> Found:
@@ -146,7 +148,7 @@ def _completes(evidence: Evidence) -> Found:
     if not steps:
         return _nothing("nothing was asked")
     found = [Found("pass", step.run) if step.known else _unknown(step) for step in steps]
-    return _first(found, f"{len(steps)} commands ended by themselves")
+    return _first(found, "ended by themselves: " + "; ".join(step.run for step in steps))
 
 
 def _task(evidence: Evidence) -> Found:
@@ -205,7 +207,7 @@ def _reading(evidence: Evidence) -> Found:
         return _nothing("nothing was read")
     found = [_still(evidence, step) for step in steps]
     found += [_unknown(step) for step in steps if not step.ok]
-    return _first(found, f"{len(steps)} commands left {', '.join(evidence.states)} as they were")
+    return _first(found, f"{', '.join(evidence.states)} as before, by {'; '.join(step.run for step in steps)}")
 
 
 def _preview(evidence: Evidence) -> Found:
@@ -267,7 +269,9 @@ def _mistake(evidence: Evidence) -> Found:
     steps = evidence.of("mistake")
     if not steps:
         return _nothing("no error was brought about")
-    return _first([_refused(evidence, step) for step in steps], f"{len(steps)} mistakes were refused, with words")
+    return _first(
+        [_refused(evidence, step) for step in steps], "refused, with words: " + "; ".join(step.run for step in steps)
+    )
 
 
 def _refused(evidence: Evidence, step: Step) -> Found:

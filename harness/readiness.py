@@ -11,6 +11,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from graders.readiness_evidence import NotParsed, from_dict, records
 from harness import data, execute, files, ledger_measure, sandbox, scenario, subject
 from harness.readiness_plan import LIMIT_S, MOST_PAGES, Check, Plan, rubric_path
 from harness.scenario_fill import data_dir, fill
+from harness.telling import many
 from labd.errors import LabdError, NotFound
 
 #: The most that is kept of each stream of a step (bytes); what is longer is cut, and told to be.
@@ -32,8 +34,8 @@ KEPT = 1 << 20
 #: How long before its time is up it is looked at what a step waits in (seconds).
 LOOK_S = 0.5
 
-#: Checks at once.
-AT_ONCE = 2
+#: Checks at once: most of each is waiting for programs to start, and for boards to boot.
+AT_ONCE = 4
 
 PREFIX = "readiness-"
 
@@ -54,11 +56,10 @@ def measure(plan: Plan, out: Path, only: Sequence[str] = (), note: Callable[[str
     place = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=out))
     try:
         (place / "checks").mkdir()
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            exercised = pool.map(lambda one: (one, exercise(plan, one, known[one.scenario], program)), chosen)
-            for check, evidence in exercised:
-                note(f"{check.id}: {len(evidence['steps'])} commands")
-                files.write_json(place / "checks" / f"{check.id}.json", evidence)
+        note(f"{plan.subject}: {many(len(chosen), 'check')}, each in a sandbox of its own")
+        for check, evidence in _exercised(plan, chosen, known, program):
+            note(f"{check.id}: {many(len(evidence['steps']), 'command')}")
+            files.write_json(place / "checks" / f"{check.id}.json", evidence)
         files.write_bytes(place / "plan.toml", plan.text)
         files.write_bytes(place / "rubric.toml", rubric_path().read_bytes())
         files.write_json(place / "manifest.json", _manifest(plan, examined, program, began, place))
@@ -70,6 +71,19 @@ def measure(plan: Plan, out: Path, only: Sequence[str] = (), note: Callable[[str
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
+
+
+def _exercised(plan: Plan, chosen: Sequence[Check], known: Mapping[str, scenario.Scenario], program: str
+               ) -> Iterator[tuple[Check, dict[str, Any]]]:  # fmt: skip
+    """Each check with its evidence, some at once. Whoever stops asking ends what runs."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            yield from pool.map(
+                lambda one: (one, exercise(plan, one, known[one.scenario], program, stop.is_set)), chosen
+            )
+        finally:
+            stop.set()
 
 
 def _manifest(plan: Plan, examined: subject.Subject, program: str, began: datetime, place: Path) -> dict[str, Any]:
@@ -99,7 +113,8 @@ def touched(directory: Path) -> list[str]:
 # -- one check --------------------------------------------------------------------------------------------------------
 
 
-def exercise(plan: Plan, check: Check, begins: scenario.Scenario, program: str) -> dict[str, Any]:
+def exercise(plan: Plan, check: Check, begins: scenario.Scenario, program: str,
+             cancelled: Callable[[], bool] = lambda: False) -> dict[str, Any]:  # fmt: skip
     """The evidence of one check. Never raises for what the program does; what the harness can't do is told in it."""
     told: dict[str, Any] = {"check": check.id, "states": list(check.states), "target": list(check.target),
                             "steps": [], "prepared": [], "blocked": None, "broken": None}  # fmt: skip
@@ -108,7 +123,7 @@ def exercise(plan: Plan, check: Check, begins: scenario.Scenario, program: str) 
     except sandbox.SandboxError as error:
         return {**told, "broken": str(error)}
     try:
-        runner = _Runner(place, {name: plan.state[name] for name in check.states}, program)
+        runner = _Runner(place, {name: plan.state[name] for name in check.states}, program, cancelled)
         for line in check.before:
             ended = runner.prepare(line)
             told["prepared"].append({"run": line, "exit": ended.code, "stderr": _text(ended.stderr)[-400:]})
@@ -130,9 +145,11 @@ def exercise(plan: Plan, check: Check, begins: scenario.Scenario, program: str) 
 class _Runner:
     """Runs the steps of one check in its sandbox, and takes digests of the declared states around each."""
 
-    def __init__(self, place: sandbox.Sandbox, states: Mapping[str, Mapping[str, Any]], program: str) -> None:
+    def __init__(self, place: sandbox.Sandbox, states: Mapping[str, Mapping[str, Any]], program: str,
+                 cancelled: Callable[[], bool]) -> None:  # fmt: skip
         self.place = place
         self.states = states
+        self.cancelled = cancelled
         plain = f"{os.path.dirname(program)}:/usr/bin:/bin"
         self.own = {**place.env, "PATH": plain}  # the harness's own doings are not in the subject's record
         self.values = {**place.values, "root": str(place.root), "work": str(place.work), "python": sys.executable,
@@ -209,7 +226,7 @@ class _Runner:
                 waiting.extend(sorted({os.path.basename(one.command.split(" ")[0]) for one in self.place.processes()}))
 
         ended = execute.run(["/bin/sh", "-c", line], env=env, cwd=self.place.work, limit_s=limit_s,
-                            mark=self.place.mark, kept=KEPT, halt=watch)  # fmt: skip
+                            mark=self.place.mark, kept=KEPT, halt=watch, cancelled=self.cancelled)  # fmt: skip
         self.place.sessions.add(ended.session)
         if waiting and ended.ended_by == "exit":
             waiting.clear()

@@ -12,7 +12,7 @@ from typing import Any
 
 from graders import readiness as grader
 from graders.readiness_rules import RULES
-from harness import files, readiness, readiness_plan
+from harness import files, readiness, readiness_plan, sandbox
 from harness.telling import note
 from labd.errors import LabdError, NotFound, Usage, nearest
 
@@ -55,6 +55,8 @@ def do_readiness(values: argparse.Namespace, words: Sequence[str]) -> int:
         raise Usage(f"there is no check {unknown!r}", near=nearest(unknown, list(RULES)),
                     hint="labd-eval readiness --help")  # fmt: skip
     plan = readiness_plan.load(values.subject)
+    for root in sandbox.reap_abandoned():
+        note(values, f"removed what a killed run had left: {root}")
     begun = time.monotonic()
     directory = readiness.measure(plan, Path(values.out), values.check, lambda text: note(values, text))
     note(values, f"{time.monotonic() - begun:.1f} s; kept in {directory}")

@@ -159,9 +159,10 @@ def expect_text(data: dict[str, Any], call: Call) -> str:
         f"on from there: --from-offset {data['cursor']}"
     )
     lines = (data["before"] + _visible(data["text"])).split("\n")
-    if len(lines) > SHOWN_BEFORE:
+    if more := max(0, len(lines) - SHOWN_BEFORE):
         call.note(
-            f"{len(lines) - SHOWN_BEFORE} lines before these: labd serial log {data['target']} -i {data['interface']}"
+            f"{more} {'line' if more == 1 else 'lines'} before these: "
+            f"labd serial log {data['target']} -i {data['interface']}"
         )
     return "\n".join(lines[-SHOWN_BEFORE:])
 

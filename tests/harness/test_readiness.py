@@ -1,8 +1,10 @@
 """Measuring readiness: what is run, what is kept, what bad plans and broken evidence get. The program is atlas."""
 
 import contextlib
+import dataclasses
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +194,19 @@ def test_what_is_planted_in_a_copy_of_atlas_fails_the_checks_that_it_breaks_and_
     told = json.loads((place / "result.json").read_text())
     assert {one["id"] for one in told["checks"] if one["verdict"] not in ("pass", "not_applicable")} == failed
     assert told["overall"] is not None and (told["overall"] < 1) == bool(failed)
+
+
+def test_who_stops_a_measurement_waits_for_no_hanging_command_and_nothing_is_left(tmp_path):
+    hang = steps("help", "role = 'discover'\nrun = 'sleep 300'\nlimit_s = 300")
+    hang += steps("help-completion", "role = 'discover'\nrun = 'true'")
+
+    def stop(text: str) -> None:
+        if text.startswith("help-completion"):
+            raise KeyboardInterrupt
+
+    begun = time.monotonic()
+    order = plan(tmp_path, hang)
+    turned = dataclasses.replace(order, checks=order.checks[::-1])
+    with pytest.raises(KeyboardInterrupt):
+        readiness.measure(turned, tmp_path / "runs", note=stop)
+    assert time.monotonic() - begun < 60 and os.listdir(tmp_path / "runs") == []
