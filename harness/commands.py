@@ -110,11 +110,12 @@ def do_loopback(values: Values, words: Sequence[str]) -> int:
 
 def do_run(values: Values, words: Sequence[str]) -> int:
     """Run, grade, report."""
-    out = Path(values.out)
+    out, address = Path(values.out), getattr(values, "cluster", None)
+    where = f" --cluster {address}" if address else ""
     with (
-        pool.at(getattr(values, "cluster", None), lambda text: note(values, text)) as place,
+        pool.at(address, lambda text: note(values, text)) as place,
         _held(values, words, out, place) as held,
-        room(held.directory, f"labd-eval run --resume {held.directory}"),
+        room(held.directory, f"labd-eval run --resume {held.directory}{where}"),
     ):
         for root in sandbox.reap_abandoned():
             note(values, f"removed what a killed run had left: {root}")
@@ -126,7 +127,7 @@ def do_run(values: Values, words: Sequence[str]) -> int:
     else:
         _answer(report.table_text(told, color=sys.stdout.isatty()) + f"\nreport: {held.directory / 'report.md'}\n")
     if stopped:
-        note(values, f"stopped; go on with: labd-eval run --resume {held.directory}")
+        note(values, f"stopped; go on with: labd-eval run --resume {held.directory}{where}")
         return 128 + stopped
     return 0 if told["as_expected"] else 1
 

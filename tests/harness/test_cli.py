@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, data
+from harness import agents, cli, data, program_options
+from labd.errors import Usage
 from tests.harness.conftest import DEADLINE_S, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +87,7 @@ def test_every_command_has_help_with_examples(inside: Callable[..., Told], comma
         (["run", "--scenario", "S8", "--agent", "raw"], 2, ["raw", "tasks", "labd-eval versus"]),
         (["versus", "--agent", "noop"], 2, ["noop", "no arm"]),
         (["versus", "--scenario", "S8"], 2, ["tasks"]),
+        (["run", "--cluster", "somewhere"], 2, ["somewhere", "labd-eval run --cluster 127.0.0.1:8786"]),
         (["run", "--resume", "nothing"], 4, ["nothing"]),
         (["run", "--resume", "x", "--agent", "noop"], 2, ["--resume"]),
         (["report"], 2, ["RUN"]),
@@ -101,6 +103,18 @@ def test_a_mistake_gets_a_code_the_word_and_what_was_meant(
     assert all(word in told.err for word in says), told.err
     assert "Traceback" not in told.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_variables_that_are_named_are_given_to_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster's workers have variables of their own: those here need not be there."""
+    cast = agents.select(["command:true"])
+    words = ["run", "--agent", "command:true", "--env", "A_KEY", "--env", "A_KEY"]
+    monkeypatch.setenv("A_KEY", "x")
+    assert program_options.read(cli.parse(words), cast).env == ("A_KEY",)
+    monkeypatch.delenv("A_KEY")
+    with pytest.raises(Usage, match="A_KEY"):
+        program_options.read(cli.parse(words), cast)
+    assert program_options.read(cli.parse([*words, "--cluster", "127.0.0.1:8786"]), cast).env == ("A_KEY",)
 
 
 def test_under_json_a_mistake_is_one_object(tmp_path: Path) -> None:
