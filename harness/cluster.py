@@ -108,7 +108,7 @@ class Cluster:
         ask = cluster_worker.Ask(scenarios[0].subject, programs, options.script, options.env)
         mine = cluster_worker.describe(ask)
         for address, told in self._client.run(cluster_worker.describe, ask, on_error="return").items():
-            self._fit(self._called(address), mine, told)
+            must_fit(self._called(address), mine, told)
         for board in dict.fromkeys(board for scenario in scenarios for board in scenario.boards):
             self._has(board)
 
@@ -229,26 +229,6 @@ class Cluster:
                 hint = f"pip install '{part}=={ours}'" if part != "python" else "use the same Python on all machines"
                 raise LabdError(f"{who} has {part} {theirs}, this machine {ours}: they have to be the same", hint=hint)
 
-    def _fit(self, who: str, mine: cluster_worker.Told, told: Any) -> None:
-        """Raises LabdError where a worker is not as this machine, or lacks a variable."""
-        if isinstance(told, ModuleNotFoundError):
-            raise LabdError(f"{who} has no labd-eval: {told}", hint="pip install 'labd[cluster]', and start it again")
-        if isinstance(told, Exception):
-            raise LabdError(f"{who} does not say what it is: {type(told).__name__}: {told}", hint="start it again")
-        for name, wanted in mine.same.items():
-            found = told.same.get(name)
-            if found is None and wanted is not None:
-                raise LabdError(f"{who} has no {name}", hint="install it there, and start the worker again")
-            if found != wanted:
-                shown = ", ".join(str(value)[:12] for value in (found, wanted))
-                raise LabdError(
-                    f"{who} and this machine differ in {name} ({shown}): their trials would not be comparable",
-                    hint="install the same there, and start the worker again",
-                )
-        if told.lacks:
-            raise LabdError(f"{who} has no variable {told.lacks[0]}; its value is not sent",
-                            hint=f"start that worker with {told.lacks[0]} in its environment")  # fmt: skip
-
     def _has(self, board: str) -> None:
         """Raises NotFound, telling what each worker has, where none has that board."""
         there = self._workers().values()
@@ -258,6 +238,28 @@ class Cluster:
         told = "; ".join(f"{one['name']}: {', '.join(sorted(one['resources'])) or 'none'}" for one in there)
         raise NotFound(f"no worker at {self._address} has the board {board} ({told})", near=nearest(board, known),
                        hint=f'dask worker {self._address} --resources "target:{board}=1"')  # fmt: skip
+
+
+def must_fit(who: str, mine: cluster_worker.Told, told: Any) -> None:
+    """Raises LabdError where a worker is not as this machine, or lacks a variable."""
+    if isinstance(told, ModuleNotFoundError):
+        raise LabdError(f"{who} has no labd-eval: {told}", hint="pip install 'labd[cluster]', and start it again")
+    if isinstance(told, Exception):
+        raise LabdError(f"{who} does not say what it is: {type(told).__name__}: {told}", hint="start it again")
+    for name, wanted in mine.same.items():
+        found = told.same.get(name)
+        if found is None and wanted is not None:
+            has = "has not" if name.startswith("the ") else "has no"
+            raise LabdError(f"{who} {has} {name}", hint="install it there, and start the worker again")
+        if found != wanted:
+            shown = ", ".join(str(value)[:12] for value in (found, wanted))
+            raise LabdError(
+                f"{who} and this machine differ in {name} ({shown}): their trials would not be comparable",
+                hint="install the same there, and start the worker again",
+            )
+    if told.lacks:
+        raise LabdError(f"{who} has no variable {told.lacks[0]}; its value is not sent",
+                        hint=f"start that worker with {told.lacks[0]} in its environment")  # fmt: skip
 
 
 def _serves(worker: Mapping[str, Any], scenario: Scenario) -> bool:

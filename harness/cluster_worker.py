@@ -17,7 +17,7 @@ from harness import agents, data, files, sandbox, trial
 from harness import subject as subjects
 from harness.agents._program import Options
 from harness.parcel import Parcel, pack
-from harness.scenario import Scenario
+from harness.scenario import Scenario, scenarios_dir
 from harness.trial import Order
 
 
@@ -68,6 +68,7 @@ def describe(ask: Ask) -> Told:
     examined = subjects.load(ask.subject)
     program = examined.find()
     same: dict[str, str | None] = {**build(), examined.program: program and "there"}
+    same[f"the scenarios of {ask.subject}"] = files.tree_digest(scenarios_dir(ask.subject))
     if program and not examined.beside_python:  # of what stands beside this Python the code is known already
         same[examined.program] = examined.kind.build(program)
     for word in ask.agents:

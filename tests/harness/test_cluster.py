@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 
-from harness import agents, cli, cluster, data, files, grading, parcel, pool, report, run, scenario
+from harness import agents, cli, cluster, cluster_worker, data, files, grading, parcel, pool, report, run, scenario
 from harness.agents._program import Options
 from harness.scenario import Loopback, Scenario, Step
 from labd.errors import LabdError, NotFound, Unreachable, Usage
@@ -365,6 +365,46 @@ def test_a_worker_with_other_code_is_named_and_no_run_is_begun(
     assert "worker other" in told
     assert "the code of labd (ffffffffffff, 000000000000)" in told
     assert not (tmp_path / "runs").exists()
+
+
+MINE = {"labd": "0.1.0", "git": "a" * 64, "claude": "2.1", "the script s.toml": "b" * 64}
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (
+            cluster_worker.Told(MINE | {"git": "c" * 64}),
+            "the worker x and this machine differ in git (cccccccccccc, aaaa",
+        ),
+        (cluster_worker.Told(MINE | {"claude": "2.2"}), "differ in claude (2.2, 2.1)"),
+        (cluster_worker.Told(MINE | {"claude": None}), "the worker x has no claude"),
+        (cluster_worker.Told(MINE | {"the script s.toml": None}), "the worker x has not the script s.toml"),
+        (cluster_worker.Told({}), "the worker x has no labd"),
+        (cluster_worker.Told(MINE, ("KEY",)), "the worker x has no variable KEY; its value is not sent"),
+        (ModuleNotFoundError("No module named 'harness'"), "the worker x has no labd-eval"),
+        (OSError("disk"), "the worker x does not say what it is: OSError: disk"),
+    ],
+)
+def test_what_a_worker_has_otherwise_is_named(told: Any, says: str) -> None:
+    with pytest.raises(LabdError) as raised:
+        cluster.must_fit("the worker x", cluster_worker.Told(MINE), told)
+    assert says in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_worker_without_labd_eval_is_named(here: Path, rig: Rig, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.py"
+    bare.write_text('import sys\n\nsys.modules["harness"] = None\n')
+    rig.workers("bare", preload=str(bare))
+    with connected(rig.address) as place, pytest.raises(LabdError, match=r"worker bare \(tcp:.* has no labd-eval"):
+        place.prepare([GOOD], agents.select(["reference"]), Options())
+
+
+def test_a_worker_with_the_same_fits_and_one_that_lacks_what_is_not_here_either() -> None:
+    cluster.must_fit("the worker x", cluster_worker.Told(MINE), cluster_worker.Told(dict(MINE)))
+    nowhere = cluster_worker.Told(MINE | {"claude": None})
+    cluster.must_fit("the worker x", nowhere, nowhere)
 
 
 def test_a_worker_that_comes_later_with_other_code_runs_nothing(here: Path, rig: Rig, tmp_path: Path) -> None:
