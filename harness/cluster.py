@@ -242,7 +242,7 @@ class Cluster:
 
 def must_fit(who: str, mine: cluster_worker.Told, told: Any) -> None:
     """Raises LabdError where a worker is not as this machine, or lacks a variable."""
-    if isinstance(told, ModuleNotFoundError):
+    if isinstance(told, Exception) and "ModuleNotFoundError" in repr(told):  # Dask may wrap it as text
         raise LabdError(f"{who} has no labd-eval: {told}", hint="pip install 'labd[cluster]', and start it again")
     if isinstance(told, Exception):
         raise LabdError(f"{who} does not say what it is: {type(told).__name__}: {told}", hint="start it again")
