@@ -81,10 +81,12 @@ class RpcAnswer:
         if not self.stream:
             return
         whole, _, self.held = self.held.rpartition(b"\n")
-        for line in filter(None, whole.split(b"\n")):
-            self.count += 1
-            head = b'{"jsonrpc": "2.0", "method": "rpc.item", "params": {"id": %s, "item": %s}}\n'
-            trio.from_thread.run(self.peer.send, head % (json.dumps(self.request_id).encode(), line))
+        lines = [line for line in whole.split(b"\n") if line]
+        self.count += len(lines)
+        head = b'{"jsonrpc": "2.0", "method": "rpc.item", "params": {"id": ' + json.dumps(self.request_id).encode()
+        if lines:  # in one piece: each way over the loop costs more than many items
+            told = b"".join(head + b', "item": ' + line + b"}}\n" for line in lines)
+            trio.from_thread.run(self.peer.send, told)
 
     def result(self, code: int | None) -> bytes:
         """The final line. `exit` is what the command line would have exited with."""
