@@ -24,6 +24,7 @@ try:
         manpage,
         model_command,
         program_options,
+        publish_command,
         readiness_command,
         scan_command,
         subject,
@@ -86,6 +87,8 @@ EXAMPLES = {
     "journey": journey_command.EXAMPLES,
     "readiness": readiness_command.EXAMPLES,
     "scan": scan_command.EXAMPLES,
+    "publish": publish_command.EXAMPLES,
+    "verify": publish_command.EXAMPLES_VERIFY,
     "report": """\
   labd-eval report latest             the table; report.md and report.json are written beside the run
   labd-eval report latest --json      the whole report as one object""",
@@ -148,6 +151,8 @@ def build() -> tuple[_Parser, dict[str, _Parser]]:
         ("export", export.HELP),
         ("readiness", readiness_command.HELP),
         ("scan", scan_command.HELP),
+        ("publish", publish_command.HELP),
+        ("verify", publish_command.HELP_VERIFY),
     ):
         made[name] = commands.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + ".", parents=[shared],
@@ -221,6 +226,8 @@ def _options(made: dict[str, _Parser]) -> None:
     gate_command.options(made["gate"])
     readiness_command.options(made["readiness"], _Once)
     scan_command.options(made["scan"])
+    publish_command.options(made["publish"], _Once)
+    publish_command.verify_options(made["verify"])
     made["report"].add_argument("--format", action=_Once, default="table", choices=FORMATS,
                                 help="the form of the answer (default: table)")  # fmt: skip
     for name in ("grade", "judge", "report"):
@@ -274,7 +281,7 @@ def main(words: Sequence[str] | None = None) -> int:
                   "gate": gate_command, "ledger": ledger_command, "experiment": experiment_command,
                   "journey": journey_command,
                   "export": export, "man": manpage, "sufficiency": sufficiency_command, "readiness": readiness_command,
-                  "scan": scan_command}  # fmt: skip
+                  "scan": scan_command, "publish": publish_command, "verify": publish_command}  # fmt: skip
         module = owners.get(values.command, commands)
         code: int = getattr(module, f"do_{values.command}")(values, words)
         sys.stdout.flush()
