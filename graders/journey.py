@@ -127,13 +127,23 @@ def _digests(one: Invocation) -> tuple[Any, Any]:
 
 def _unchanged(bundle: Bundle, checks: Sequence[Check], those: list[Invocation]) -> list[Check]:
     """By digests of the state around each of these commands. State that nobody observed is unknown, not unchanged."""
-    found = []
-    for one in those:
-        before, after = _digests(one)
-        ok = None if before is None or after is None else before == after
-        detail = "nobody took the state's digests" if ok is None else "" if ok else f"{one} changed the state"
-        found.append(Check("state unchanged", ok, detail))
-    return found
+    return [_left_alone(one, checks) for one in those]
+
+
+def _left_alone(one: Invocation, checks: Sequence[Check]) -> Check:
+    """Of a command that only reads, a program may keep no digests; then it takes a witness of every change."""
+    before, after = _digests(one)
+    if before is None and after is None and _all_changes_known(checks):
+        return Check("state unchanged", True, "every change that was seen is another command's")
+    ok = None if before is None or after is None else before == after
+    detail = "nobody took the state's digests" if ok is None else "" if ok else f"{one} changed the state"
+    return Check("state unchanged", ok, detail)
+
+
+def _all_changes_known(checks: Sequence[Check]) -> bool:
+    """Whether recorded edits lead from the seed to the end, and the harness saw no others while they did."""
+    found = {check.name: check.ok for check in checks}
+    return found.get("lab route") is True and found.get("lab history") is True
 
 
 def _end_state(bundle: Bundle, checks: Sequence[Check], those: list[Invocation]) -> list[Check]:
