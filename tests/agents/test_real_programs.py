@@ -33,7 +33,7 @@ def test_the_reference_passes_and_its_condition_is_what_reached_the_model(run: R
 
 
 @each
-@pytest.mark.parametrize("scenario", ["C1", "S1"])
+@pytest.mark.parametrize("scenario", ["C1", "S4"])
 def test_the_reference_passes_through_the_mcp_server_alone(run: Run, name: str, scenario: str) -> None:
     """Its edits of the lab, and its work at a simulated board."""
     trial = run(f"{scenario} mcp", "reference", "--condition", "mcp", scenario=scenario)[name]
