@@ -28,6 +28,9 @@ from labd.errors import LabdError, NotFound, Unreachable, Usage, nearest
 #: Seconds for a scheduler to answer.
 CONNECT_S = 6.0
 
+#: Seconds for all workers to say what they are, and by how much one's last sign is older when it is named as silent.
+ASK_S, SILENT_S = 60.0, 2.0
+
 #: Seconds for which a trial waits for a worker that could take it, when there is none any more: one may be restarted.
 PATIENCE_S = 30.0
 
@@ -107,7 +110,8 @@ class Cluster:
         programs = tuple(agent.word for agent in cast if agent.program is not None)
         ask = cluster_worker.Ask(scenarios[0].subject, programs, options.script, options.env)
         mine = cluster_worker.describe(ask)
-        for address, told in self._client.run(cluster_worker.describe, ask, on_error="return").items():
+        found = self._asked(lambda: self._client.run(cluster_worker.describe, ask, on_error="return"))
+        for address, told in found.items():
             must_fit(self._called(address), mine, told)
         for board in dict.fromkeys(board for scenario in scenarios for board in scenario.boards):
             self._has(board)
@@ -214,12 +218,34 @@ class Cluster:
                 self._counted = time.monotonic()
             return self._known
 
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """What all workers answer. Raises Unreachable, naming who does not: nobody is waited for without end."""
+        found: list[Any] = []
+
+        def wait() -> None:
+            try:
+                found.append(ask())
+            except Exception as error:
+                found.append(error)
+
+        asking = threading.Thread(target=wait, daemon=True)
+        asking.start()
+        asking.join(ASK_S)
+        if not found:
+            seen = {address: float(one["last_seen"]) for address, one in self._workers(0).items()}
+            late = [address for address, at in seen.items() if at < max(seen.values()) - SILENT_S] or list(seen)
+            raise Unreachable(f"no answer within {ASK_S:g} s from {', '.join(map(self._called, late))}",
+                              hint="end that worker, or start it again")  # fmt: skip
+        if isinstance(found[0], Exception):
+            raise Unreachable(f"the scheduler at {self._address} does not answer: {found[0]}") from found[0]
+        return found[0]
+
     def _called(self, address: str) -> str:
         return f"the worker {self._known.get(address, {}).get('name', '')} ({address})"
 
     def _same_dask(self) -> None:
         """Raises LabdError where two of us, the scheduler and the workers have different versions."""
-        found = self._client.get_versions()
+        found = self._asked(self._client.get_versions)
         mine = found["client"]["packages"]
         others = {f"the scheduler at {self._address}": found["scheduler"]}
         others |= {self._called(address): told for address, told in found["workers"].items()}

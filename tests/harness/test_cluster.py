@@ -355,6 +355,17 @@ def test_a_scheduler_without_workers_is_told(rig: Rig) -> None:
         pass
 
 
+def test_a_worker_that_hangs_is_named_and_not_waited_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ASK_S", 6.0)
+    rig.workers("alpha", "stuck")
+    rig.processes["stuck"].send_signal(signal.SIGSTOP)
+    with (
+        pytest.raises(Unreachable, match=r"no answer within 6 s from the worker stuck \(tcp:\S+\)$"),
+        connected(rig.address),
+    ):
+        pass
+
+
 def test_a_worker_with_other_code_is_named_and_no_run_is_begun(
     here: Path, rig: Rig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
