@@ -7,6 +7,7 @@ Nothing is blanked: what agents saw and said is in it.
 """
 
 import argparse
+import contextlib
 import json
 import shutil
 import sys
@@ -86,10 +87,10 @@ def trials(directory: Path, manifest: dict[str, Any]) -> Iterator[Exported]:
     """Every trial that was planned, one after another: what its row says, and what its bundle holds where that is
     whole."""
     for row in rows.read_all(directory, manifest):
-        bundle = directory / row["bundle"] if row["bundle"] else None
-        if bundle is None or grading.damage(bundle):
+        if row["cause"] is None:  # no bundle, or one that is damaged
             yield Exported(row, manifest, None, None, None, "")
             continue
+        bundle = directory / row["bundle"]
         goal = (bundle / "goal.txt").read_text("utf-8", "replace")
         yield Exported(row, manifest, files.read_json(bundle / "trial.json"), grading.kept(bundle),
                        transcript(bundle), goal)  # fmt: skip
@@ -104,7 +105,8 @@ def transcript(bundle: Path) -> Transcript | None:
             told = transcripts.parse("scripted", transcript_command.read(bundle))
     except ValueError:  # a TranscriptError is one: a lost trial leaves bytes in no form
         return None
-    told = transcript_command.confirmed(bundle, told)
+    with contextlib.suppress(LabdError):  # a record that an agent spoiled: its exit codes stay the transcript's word
+        told = transcript_command.confirmed(bundle, told)
     return told if told.messages or told.calls or told.answer else None
 
 
@@ -118,7 +120,7 @@ def _atif(place: Path, manifest: dict[str, Any], found: Iterator[Exported]) -> d
         name = None
         if one.transcript is not None:
             name = f"{one.row['id']}.atif.json"
-            files.write_bytes(place / name, encoded(trajectory(one)))
+            (place / name).write_bytes(encoded(trajectory(one)))
         entries.append({"file": name, **one.facts()})
     return _indexed(place, "atif", manifest, entries)
 
@@ -142,7 +144,7 @@ def _inspect(place: Path, manifest: dict[str, Any], found: Iterator[Exported]) -
     for agent, condition in cells:
         mine = [one for one in held if (one.row["agent"], one.row["condition"]) == (agent, condition)]
         name = export_inspect.name_of(manifest, agent, condition)
-        files.write_bytes(place / name, encoded(export_inspect.log(manifest, mine)))
+        (place / name).write_bytes(encoded(export_inspect.log(manifest, mine)))
         entries += [{"file": name if one.row["bundle"] else None, **one.facts()} for one in mine]
     return _indexed(place, "inspect", manifest, entries)
 
@@ -153,7 +155,7 @@ _FORMS = {"atif": _atif, "inspect": _inspect}
 
 def _indexed(place: Path, form: str, manifest: dict[str, Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
     index = {"schema": SCHEMA, "to": form, "run": manifest["id"], "created": manifest["created"], "trials": entries}
-    files.write_bytes(place / "index.json", encoded(index))
+    (place / "index.json").write_bytes(encoded(index))
     return index
 
 

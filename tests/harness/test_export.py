@@ -71,6 +71,17 @@ def test_a_trial_without_a_trajectory_has_no_file_and_the_index_says_why(
     assert files == {entry["file"] for entry in told["trials"]} - {None} | {"index.json"}
 
 
+def test_a_record_that_the_agent_spoiled_costs_its_exit_codes_their_proof_and_no_more(played: Path) -> None:
+    bundle = played / "trials" / "S2.cold.reference.1"
+    told = export.transcript(bundle)
+    assert told is not None and told.calls[0].exit_source == "recorder"
+    for spoiled in (b"\xff\n", b"[" * 100_000, b'{"rec": "start"}\n'):
+        (bundle / "argv.jsonl").write_bytes(spoiled)
+        (bundle / "witness.jsonl").write_bytes(spoiled)
+        again = export.transcript(bundle)
+        assert again is not None and [call.command for call in again.calls] == [call.command for call in told.calls]
+
+
 def test_threads_and_all_counts_of_use_survive_the_round_trip() -> None:
     one = made()
     back = transcripts.parse("atif", {"stdout": export.encoded(export.trajectory(one))})
