@@ -93,8 +93,8 @@ def _received(name: str, old: Mapping[str, Any], new: Mapping[str, Any], bundle:
 
 
 def _recorded(entry: Mapping[str, Any], bundle: Bundle) -> bool:
-    """Whether a command of the record was running when this was received, and stands among the processes behind it (where
-    the system tells of these)."""
+    """Whether a command of the record was running when this was received, and stands among the processes behind it
+    (where the system tells of these)."""
     told = bundle.trial.get("route") or {}
     behind = {word for process in entry.get("behind", ()) for word in process["argv"]}
     if behind and not behind & set(told.get("program") or ()):
