@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,24 +16,32 @@ from graders.verdict import Check, Verdict
 from harness import agents, cli, export, export_inspect, plan, run, transcripts
 from harness.export_trial import Exported
 from harness.transcripts.model import Call, Ended, Message, Thread, Transcript, Usage
-from tests.harness.conftest import ADD_PICO, make_scenario
+from tests.harness.conftest import ADD_PICO, make_scenario, stand_in
 
 SHAPE = json.loads((Path(__file__).parent / "inspect_shape.json").read_text())["models"]
 
 
-@pytest.fixture
-def played(subject: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a trial that passed, one that failed, one that the exam lost, and one that nobody began."""
     scenarios = [make_scenario(ADD_PICO, identity=name) for name in ("S2", "S10")]
-    cast = agents.select(["reference", "noop"])
-    with run.create(tmp_path / "runs", scenarios, cast) as held:
-        run.carry_out(held, scenarios, jobs=2, on_result=lambda _: None)
-        directory = held.directory
+    root = tmp_path_factory.mktemp("once")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LABD_EVAL_SUBJECT", str(stand_in(root / "installed")))
+        with run.create(root, scenarios, agents.select(["reference", "noop"])) as held:
+            run.carry_out(held, scenarios, jobs=2, on_result=lambda _: None)
+            directory = held.directory
     manifest = json.loads((directory / "run.json").read_text())
     manifest["orders"].append({"agent": "noop", "condition": "cold", "number": 2, "scenario": "S2"})
     (directory / "run.json").write_text(json.dumps(manifest))
     (directory / "trials" / "S10.cold.noop.1" / "answer.txt").write_text("forged")
     return directory
+
+
+@pytest.fixture
+def played(once: Path, tmp_path: Path) -> Path:
+    """A copy of that run, for a test of its own."""
+    return Path(shutil.copytree(once, tmp_path / "runs" / once.name))
 
 
 def exported(directory: Path, form: str, capsys: pytest.CaptureFixture[str]) -> tuple[Path, dict[str, Any]]:
