@@ -47,7 +47,7 @@ def test_watch_send_expect_run_and_read_back(run: Any, board: BenchInAFolder, mo
     ]  # fmt: skip
     assert {record["client"] for record in called} == {"tester 1.0"}
     ends = {record["id"]: record["code"] for record in board.records() if record["rec"] == "end"}
-    assert [ends[record["id"]] for record in called] == [0] * 7
+    assert [ends[record["id"]] for record in called] == [0] * len(called)
 
 
 def test_the_policy_refuses_and_says_how_to_ask(run: Any, board: BenchInAFolder) -> None:
