@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 WIDTH, HEIGHT = 1200, 630
 
 BACK, PANEL, INK, QUIET, LINE = "#14171a", "#1f2429", "#f0f2f4", "#a3adb7", "#39414a"
-GOOD, SOME, NONE, LABEL, LABEL_BACK = "#2f9e74", "#a8781a", "#4a525b", "#f2c667", "#453410"
+GOOD, SOME, NONE, LABEL, LABEL_BACK = "#20805b", "#94680f", "#4a525b", "#f2c667", "#453410"
 
 #: Subjects side by side, jobs below each other; what does not fit is counted.
 SUBJECTS, JOBS = 3, 4
@@ -107,30 +107,52 @@ def _subject(one: Mapping[str, Any], x: float, y: float, width: float, height: f
 
 def _journeys(jobs: Sequence[Mapping[str, Any]], x: float, y: float, width: float) -> Iterator[Shape]:
     """The jobs, a row each with its three scenarios. Comes to where they end."""
-    cell = min(96.0, width * 0.19)
+    cell = min(96.0, width * 0.17)
     first = x + width - 3 * cell
-    for at, name in enumerate(("normal", "ambiguous", "recovery")):
-        yield Text(first + at * cell + cell / 2, y + 14, 14, QUIET, fitted(name, 14, cell + 8), anchor="middle")
+    heads = ("normal", "ambiguous", "recovery") if cell > 75 else ("norm.", "ambig.", "recov.")
+    for at, name in enumerate(heads if jobs else ()):
+        yield Text(first + at * cell + cell / 2, y + 14, 14, QUIET, name, anchor="middle")
     y += 24
     for job in jobs[:JOBS]:
-        yield Text(x, y + 22, 17, INK, fitted(job["title"], 17, first - x - 10))
+        lines = wrapped(job["title"], 15, first - x - 12)
+        for at, line in enumerate(lines):
+            yield Text(x, y + 21 + (at - (len(lines) - 1) / 2) * 17, 15, INK, line)
         for at, scenario in enumerate(job["scenarios"][:3]):
-            text, color = _n(scenario["cells"])
-            yield Box(first + at * cell + 3, y, cell - 6, 32, color, 5)
-            yield Text(first + at * cell + cell / 2, y + 22, 17 if len(text) < 6 else 13, INK, text, bold=True,
-                       anchor="middle")  # fmt: skip
-        y += 38
+            yield from _cell(scenario["cells"], first + at * cell + 3, y, cell - 6)
+        y += 40
     if not jobs or len(jobs) > JOBS:
-        yield Text(x, y + 16, 15, QUIET, "Not measured" if not jobs else f"and {len(jobs) - JOBS} jobs more")
+        yield Text(x, y + 16, 15, QUIET, "Journeys: not measured" if not jobs else f"and {len(jobs) - JOBS} jobs more")
         y += 24
     return y
 
 
+def wrapped(text: str, size: int, width: float) -> list[str]:
+    """The text on one line or two, cut where it is longer than that."""
+    if fitted(text, size, width) == text:
+        return [text]
+    line, words = "", text.split()
+    while words and fitted(longer := f"{line} {words[0]}".strip(), size, width) == longer:
+        line = longer
+        words.pop(0)
+    return [line, fitted(" ".join(words), size, width)] if line else [fitted(text, size, width)]
+
+
+def _cell(cells: Sequence[Mapping[str, Any]], x: float, y: float, width: float) -> Iterator[Shape]:
+    text, color = _n(cells)
+    yield Box(x, y, width, 34, color, 5)
+    middle = x + width / 2
+    if text:
+        yield Text(middle, y + 23, 17 if len(text) < 6 else 13, INK, text, bold=True, anchor="middle")
+    else:
+        yield Text(middle, y + 14, 12, INK, "not", anchor="middle")
+        yield Text(middle, y + 28, 12, INK, "measured" if width > 60 else "meas.", anchor="middle")
+
+
 def _n(cells: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The n of a scenario, short, and its colour; one that was not measured says so, and is no zero."""
+    """The n of a scenario, short, and its colour; none where it was not measured, which is no zero."""
     valid = [cell for cell in cells if cell["valid"]]
     if not valid:
-        return "not meas.", NONE
+        return "", NONE
     text = " ".join(f"{cell['passed']}/{cell['valid']}" for cell in valid[:2]) + (" .." if len(valid) > 2 else "")
     return text, GOOD if all(cell["passed"] == cell["valid"] for cell in valid) else SOME
 
@@ -149,11 +171,12 @@ def _readiness(told: Mapping[str, Any] | None, x: float, y: float, width: float,
         line = y + 34 + (at + 0.7) * step
         yield Text(x, line, 15, QUIET, fitted(domain["title"], 15, width * 0.66))
         bar = width * 0.28
-        yield Box(x + width - bar, line - 10, bar, 8, LINE, 4)
         if domain["score"] is None:
             said = "not measured" if domain["applicable"] else "not applicable"
-            yield Text(x + width - bar, line, 13, QUIET, said)
-        elif domain["score"] > 0:
+            yield Text(x + width, line, 13, QUIET, said, anchor="end")
+            continue
+        yield Box(x + width - bar, line - 10, bar, 8, LINE, 4)
+        if domain["score"] > 0:
             yield Box(x + width - bar, line - 10, bar * domain["score"], 8, GOOD if domain["score"] == 1 else SOME, 4)
 
 

@@ -15,16 +15,12 @@ from harness.report.words import plain
 
 NOT_MEASURED = "Not measured"
 
-RULES = (
-    (
-        "Each scenario shows its own trials that passed, of three that count. Nothing is averaged over scenarios, nor with "
-        "readiness. Three trials measure this task, and no more. What has no evidence is not measured, and no zero."
-    ),
-    (
-        "Readiness: the share of a domain's checks that apply and held; the whole is the mean of the domains, and there is "
-        "none while a check that applies has no evidence. No letter, no rank."
-    ),
-)
+#: How it is to be read.
+_TRIALS = """Each scenario shows its own trials that passed, of three that count. Nothing is averaged over scenarios,
+nor with readiness. Three trials measure this task, and no more. What has no evidence is not measured, and no zero."""
+_READY = """Readiness: the share of a domain's checks that apply and held; the whole is the mean of the domains, and
+there is none while a check that applies has no evidence. No letter, no rank."""
+RULES = tuple(" ".join(text.split()) for text in (_TRIALS, _READY))
 
 #: One table: a heading of its own, a head, rows.
 Table = tuple[str, list[str], list[list[str]]]
@@ -49,19 +45,28 @@ def facts(data: Mapping[str, Any]) -> list[str]:
     models = dict.fromkeys(one["model"] or ("scripted" if one["scripted"] else "the agent's own choice")
                            for one in data["runs"])  # fmt: skip
     spent = data["spending"]
-    cap = "no cap" if spent["cap_usd"] is None else f"a cap of {spent['cap_usd']:g}"
-    told = f"told by {spent['told']} of {spent['of']} trials"
+    cap = "no cap" if spent["cap_usd"] is None else f"a cap of {spent['cap_usd']:g} US dollars"
+    cost = "not told" if spent["usd"] is None else f"{spent['usd']:g} US dollars"
     lines = [f"Published {data['published']}" + (f", after {data['previous']}" if data["previous"] else ""),
              f"Agent: {', '.join(agents) or 'none'}; model: {', '.join(models) or 'none'}",
-             f"Spent: {spent['usd']:g} US dollars under {cap} ({told})"]  # fmt: skip
+             f"Spent: {cost}, under {cap} (told by {spent['told']} of {spent['of']} trials)"]  # fmt: skip
     return lines + [_limits(one) for one in data["limits"]]
+
+
+_UNITS = {"turns": "turns", "tokens": "tokens", "time_s": "s"}
+
+
+def amount(value: float | None) -> str:
+    """A number with its thousands apart; that there is none."""
+    return "no limit of" if value is None else f"{value:,.10g}"
 
 
 def _limits(one: Mapping[str, Any]) -> str:
     drawn = (
         f"temperature {one['temperature']}, seed {one['seed']}" if one["sampling"] == "as asked" else one["sampling"]
     )
-    return f"Limits of a trial: {one['turns']} turns, {one['tokens']} tokens, {one['time_s']:g} s; {drawn}"
+    most = ", ".join(f"{amount(one[key])} {unit}" for key, unit in _UNITS.items())
+    return f"Limits of a trial: {most}; {drawn}"
 
 
 def tables(data: Mapping[str, Any]) -> Iterator[Table]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graders import parsed
 from graders import readiness as grader
 from harness import files, run
 from harness.agents import JOURNEY
@@ -87,11 +88,11 @@ def _run(place: Path) -> dict[str, Any]:
     manifest = run.load(place)
     mine = rows.read_all(place, manifest)
     told = journeys.project(mine, manifest) or {"groups": []}
-    trials = [files.read_json(place / row["bundle"] / "trial.json") for row in mine if row["bundle"]]
+    trials = [files.read_json(place / row["bundle"] / "trial.json") for row in mine if row["valid"]]
     options = manifest.get("options") or {}
     return {
         "run": manifest["id"], "subject": run.subject_of(manifest), "created": manifest["created"],
-        "journeys": bool(manifest.get("journeys")), "labels": model._labels(mine),
+        "journeys": bool(manifest.get("journeys")), "labels": model.labels(mine),
         "agents": {name: about.get("summary", "") for name, about in manifest["agents"].items()},
         "model": options.get("model"), "scripted": any(row["scripted_model"] for row in mine),
         "programs": _same([trial["program"] for trial in trials if trial.get("program")]),
@@ -102,8 +103,7 @@ def _run(place: Path) -> dict[str, Any]:
         "controls": {job: _control(stamp, manifest) for job, stamp
                      in ((manifest.get("journeys") or {}).get("controls") or {}).items()},
         "limits": _same([{key: trial["limits"].get(key) for key in _LIMITS} for trial in trials]),
-        "spent": {"cap_usd": manifest.get("spend_usd"), "usd": round(sum(row["cost_usd"] or 0 for row in mine), 6),
-                  "told": sum(row["cost_usd"] is not None for row in mine), "of": len(trials)},
+        "spent": {"cap_usd": manifest.get("spend_usd"), **_spent([row["cost_usd"] for row in mine if row["bundle"]])},
         "identity": {"versions": manifest["versions"], "hashes": manifest["hashes"],
                      "packages": _same([trial.get("package") for trial in trials if trial.get("package")]),
                      "builds": sorted({trial["build"] for trial in trials if trial.get("build")}),
@@ -147,8 +147,6 @@ def _watched(log: Path, mine: Sequence[Row]) -> dict[str, Any]:
 
 
 def _event(raw: bytes) -> dict[str, Any] | None:
-    from graders import parsed
-
     try:
         told = parsed.from_json(raw)
     except ValueError:
@@ -156,14 +154,18 @@ def _event(raw: bytes) -> dict[str, Any] | None:
     return told if isinstance(told, dict) and "event" in told else None
 
 
+def _spent(costs: Sequence[float | None]) -> dict[str, Any]:
+    """What was spent (US dollars), by as many trials as tell it; None where none does, which is no zero."""
+    known = [cost for cost in costs if cost is not None]
+    return {"usd": round(sum(known), 6) if known else None, "told": len(known), "of": len(costs)}
+
+
 def _spending(held: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The same of all runs together, under their caps together."""
     caps = [one["spent"]["cap_usd"] for one in held]
-    return {
-        "usd": round(sum(one["spent"]["usd"] for one in held), 6),
-        "cap_usd": sum(caps) if caps and None not in caps else None,
-        "told": sum(one["spent"]["told"] for one in held),
-        "of": sum(one["spent"]["of"] for one in held),
-    }
+    known = [one["spent"]["usd"] for one in held if one["spent"]["usd"] is not None]
+    return {"usd": round(sum(known), 6) if known else None, "cap_usd": sum(caps) if caps and None not in caps else None,
+            **{key: sum(one["spent"][key] for one in held) for key in ("told", "of")}}  # fmt: skip
 
 
 def _review(path: Path) -> dict[str, Any] | None:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graders import parsed
+from graders import parsed, readiness
+from graders.verdict import Verdict
 from harness import files, grading
-from labd.lab.redact import redact, redacted
+from labd.lab.redact import redact
 
 #: Keys whose text is a secret whatever it looks like.
 _SECRET = re.compile(
@@ -39,12 +40,12 @@ class Told:
     """What was done to the files of one copy: which were redacted, left out, or kept without having been read."""
 
     redacted: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, list[str]]:
         """Plain data."""
-        return {"redacted": self.redacted, "left_out": self.left_out, "unread": self.unread}
+        return {"redacted": self.redacted, "withheld": self.withheld, "unread": self.unread}
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
@@ -135,51 +136,54 @@ def _under(key: str, one: Any) -> Any:
 
 
 def bundle(source: Path, target: Path) -> Told:
-    """A copy of a trial's bundle in a run's directory that is there already, with its verdict. Raises NotTheSame.
+    """A copy of a trial's bundle, with its verdict, in a run's directory that has its log. Raises NotTheSame.
 
-    `target`'s run has the log's line that binds the copy (`sealed` again, behind `redacted`), if it differs.
+    Where the copy is another, its trial.json is issued anew, and the log gets the line that binds it.
     """
     verdict = grading.judge(source)
-    manifest = files.read_json(source / "trial.json")
-    told = _copied(source, target, [name for name in manifest["files"] if name.split("/")[0] != "grades"])
-    record = _reissued(value(manifest), told, target, files.digest((source / "trial.json").read_bytes()))
-
-    def same() -> bool:
-        _bind(target, record)
-        return bool(redacted(grading.judge(target).as_dict()) == redacted(verdict.as_dict()))
-
-    _without_unread(source, target, told, record, same)
+    before = files.read_json(source / "trial.json")
+    told = _copied(source, target, [name for name in before["files"] if name.split("/")[0] != "grades"])
     log = target.parent.parent / "log.jsonl"
-    with log.open("a") as file:
-        if record != manifest:
-            file.write(json.dumps({"event": "redacted", "id": target.name, **told.data()}, sort_keys=True) + "\n")
+    unbound = log.read_bytes()
+
+    def same(record: Mapping[str, Any]) -> bool:
+        if record == before:
+            shutil.copyfile(source / "trial.json", target / "trial.json")
+        else:
+            files.write_json(target / "trial.json", record)
+            digest = files.digest((target / "trial.json").read_bytes())
+            lines = {"event": "redacted", "id": target.name}, {"event": "sealed", "id": target.name, "sha256": digest}
+            log.write_bytes(unbound + b"".join(json.dumps(line, sort_keys=True).encode() + b"\n" for line in lines))
+        return _found(grading.judge(target)) == _found(verdict)
+
+    _settle(source, target, "trial.json", told, same)
     grading.grade(target)
     return told
 
 
-def _bind(target: Path, record: Mapping[str, Any]) -> None:
-    """Write trial.json, and the line of the run's log that knows it."""
-    files.write_json(target / "trial.json", record)
-    digest = files.digest((target / "trial.json").read_bytes())
-    with (target.parent.parent / "log.jsonl").open("a") as file:
-        file.write(json.dumps({"event": "sealed", "id": target.name, "sha256": digest}, sort_keys=True) + "\n")
+def _found(verdict: Verdict) -> list[Any]:
+    """What a verdict says, without the words in which it says so: those may quote a secret."""
+    asked = [[(one.name, one.ok) for one in some] for some in (verdict.checks, verdict.traps)]
+    return [verdict.verdict, *asked, [(one.name, one.verdict) for one in verdict.stages], dict(verdict.scores)]
 
 
 def measurement(source: Path, target: Path) -> Told:
     """A copy of a measurement of readiness, with its result. Raises NotTheSame, graders.readiness.NotReadiness."""
-    from graders import readiness as grader
+    before = _scored(source)
+    told = _copied(source, target, list(files.read_json(source / "manifest.json")["files"]))
 
-    before, manifest = grader.grade(source), files.read_json(source / "manifest.json")
-    told = _copied(source, target, list(manifest["files"]))
-    record = _reissued(manifest, told, target, files.digest((source / "manifest.json").read_bytes()))
-
-    def same() -> bool:
+    def same(record: Mapping[str, Any]) -> bool:
         files.write_json(target / "manifest.json", record)
-        return bool(redacted(grader.grade(target)) == redacted(before))
+        return _scored(target) == before
 
-    _without_unread(source, target, told, record, same)
-    files.write_json(target / "result.json", grader.grade(target))
+    _settle(source, target, "manifest.json", told, same)
+    files.write_json(target / "result.json", readiness.grade(target))
     return told
+
+
+def _scored(place: Path) -> list[Any]:
+    told = readiness.grade(place)
+    return [told["domains"], told["overall"], told["missing"], [(one["id"], one["verdict"]) for one in told["checks"]]]
 
 
 def _copied(source: Path, target: Path, names: list[str]) -> Told:
@@ -197,36 +201,31 @@ def _copied(source: Path, target: Path, names: list[str]) -> Told:
     return told
 
 
-def _reissued(manifest: Mapping[str, Any], told: Told, target: Path, original: str) -> dict[str, Any]:
-    """The manifest of a copy; the very same one where nothing was changed."""
-    record = dict(manifest)
-    if told.redacted:
-        hashes = {name: files.digest((target / name).read_bytes()) for name in record["files"]}
-        record |= {"files": hashes, "redacted": told.redacted, "original": original}
-    return record
+def _settle(source: Path, target: Path, name: str, told: Told, same: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Write the copy's manifest, of that name, with as little in it that is no text as its findings need.
 
+    `same` puts a manifest in place and says whether the copy still comes to what its original does. Raises NotTheSame.
+    """
+    before = files.read_json(source / name)
 
-def _without_unread(source: Path, target: Path, told: Told, record: dict[str, Any], same: Callable[[], bool]) -> None:
-    """Leave out what is no text, all of it or what of it is not needed. `record` is changed; raises NotTheSame."""
-    for name in list(told.unread):
-        kept = dict(record["files"])
-        record["files"] = {one: digest for one, digest in kept.items() if one != name}
-        (target / name).unlink()
-        if same():
-            told.unread.remove(name)
-            told.left_out.append(name)
+    def record() -> dict[str, Any]:
+        hashes = {one: files.digest((target / one).read_bytes()) for one in before["files"] if (target / one).is_file()}
+        clean = {**value(before), "files": hashes}
+        if clean == before and not told.unread:
+            return clean
+        return {**clean, **told.data(), "original": files.digest((source / name).read_bytes())}
+
+    for one in list(told.unread):
+        (target / one).unlink()
+        told.unread.remove(one)
+        told.withheld.append(one)
+        if same(record()):
             continue
-        record["files"] = kept
-        shutil.copyfile(source / name, target / name)
-        seen = (source / name).read_bytes().decode("latin-1")
+        told.withheld.remove(one)
+        told.unread.append(one)
+        shutil.copyfile(source / one, target / one)
+        seen = (source / one).read_bytes().decode("latin-1")
         if redact(seen) != seen:
-            raise NotTheSame(f"{source.name}: {name} holds what looks like a secret, and its verdict needs it")
-    if told.left_out or told.unread:
-        record |= {"unread": told.unread, "withheld": told.left_out}
-        record.setdefault("original", files.digest((source / _manifest_name(source)).read_bytes()))
-    if not same():
-        raise NotTheSame(f"{source.name}: without its secrets ({', '.join(told.redacted)}) it comes to another verdict")
-
-
-def _manifest_name(source: Path) -> str:
-    return "trial.json" if (source / "trial.json").is_file() else "manifest.json"
+            raise NotTheSame(f"{source.name}: {one} holds what looks like a secret, and what was found needs it")
+    if not same(record()):
+        raise NotTheSame(f"{source.name}: without its secrets ({', '.join(told.redacted)}) it comes to something else")

@@ -102,7 +102,7 @@ def _budget(one: Mapping[str, Any]) -> Iterator[Missing]:
     spent = one["spent"]
     if spent["cap_usd"] is None:
         yield Missing(f"{one['run']}: it had no cap on what it may cost", "labd-eval journey run … --spend 20")
-    elif spent["usd"] > spent["cap_usd"]:
+    elif (spent["usd"] or 0) > spent["cap_usd"]:
         yield Missing(f"{one['run']}: it cost {spent['usd']:g} of {spent['cap_usd']:g} US dollars", "a run within it")
     if spent["told"] < spent["of"] and not one["scripted"]:
         yield Missing(f"{one['run']}: of {spent['of'] - spent['told']} trials nobody tells what they cost",

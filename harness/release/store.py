@@ -5,7 +5,6 @@ line in log.jsonl. One process at a time; what a killed one left is removed by t
 """
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -122,10 +121,8 @@ def _put(name: str, runs: Sequence[Path], measured: Sequence[Path], review: Path
         os.rename(place, final)
         check.sync_directory(home)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            raise LabdError(f"{home}: {error.strerror}; nothing was published, {CURRENT} is as it was",
-                            hint=f"df -h {home}") from error  # fmt: skip
-        raise
+        raise LabdError(f"{error.filename or home}: {error.strerror}; nothing was published, {CURRENT} is as it was",
+                        hint=f"df -h {home}") from error  # fmt: skip
     finally:
         shutil.rmtree(place, ignore_errors=True)
     _log(home, {"event": "published", "name": name, "sha256": files.digest((final / check.MANIFEST).read_bytes())})
@@ -202,10 +199,11 @@ def _run(source: Path, into: Path, note: Callable[[str], None]) -> Iterator[Miss
 
 def _measurement(source: Path, into: Path) -> Iterator[Missing]:
     try:
-        for name in readiness.touched(source):
+        touched = readiness.touched(source)
+        for name in touched:
             yield Missing(f"{source.name}: {name} is not what was measured", "labd-eval readiness SUBJECT")
-            return
-        redaction.measurement(source, into / source.resolve().name)
+        if not touched:
+            redaction.measurement(source, into / source.resolve().name)
     except redaction.NotTheSame as error:
         yield Missing(f"it can't be redacted: {error}", "labd-eval readiness SUBJECT")
     except (NotReadiness, ValueError, KeyError, TypeError) as error:

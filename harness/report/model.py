@@ -49,7 +49,7 @@ def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Recor
         "versions": manifest["versions"],
         "hashes": manifest["hashes"],
         "seed": manifest.get("seed"),
-        "labels": _labels(rows),
+        "labels": labels(rows),
         "as_expected": all(row["expected"] for row in rows),
         "counts": dict(sorted(Counter(row["verdict"] for row in rows).items())),
         "causes": dict(sorted(Counter(row["cause"] for row in rows if row["cause"]).items())),
@@ -68,7 +68,7 @@ def project(manifest: Mapping[str, Any], rows: list[Row], records: classes.Recor
     }  # fmt: skip
 
 
-def _labels(rows: list[Row]) -> list[str]:
+def labels(rows: list[Row]) -> list[str]:
     """What has to be said wherever these numbers are shown."""
     light = any(row["isolation"] == LIGHT for row in rows)
     scripted = any(row["scripted_model"] for row in rows)
