@@ -148,9 +148,7 @@ def _whole(guides: list[Guide]) -> str:
 def told(options: Options, goal: str, made: Realised) -> tuple[Options, str]:
     """The options and the goal with what the condition, and the run's own instructions, add to them."""
     extra = (*made.extra, *options.extra)
-    return replace(options, extra=extra), "\n---\n\n".join(
-        filter(None, [made.before, options.told, goal])
-    )
+    return replace(options, extra=extra), "\n---\n\n".join(filter(None, [made.before, options.told, goal]))
 
 
 def record(made: Realised, ways: Ways, told: Transcript | None, requests: bytes | None, goal: str,
