@@ -54,7 +54,7 @@ def problems(path):
 def test_a_right_file_becomes_a_scenario(write):
     one = load(write(GOOD))
     assert (one.id, one.tier, one.lane, one.core) == ("X1", "t1", "config", False)
-    assert one.conditions == ("cold", "warm", "preloaded")
+    assert one.conditions == ("cold", "warm", "preloaded", "mcp") and one.knows("mcp")
     assert [trap.central for trap in one.traps] == [False, True]
     assert [step.stated for step in one.reference] == [False, False, True, False]
     assert [step.prose for step in one.reference] == [False, False, False, True]
