@@ -187,13 +187,19 @@ def _run(source: Path, into: Path, note: Callable[[str], None]) -> Iterator[Miss
         if broken:
             yield Missing(f"{bundle.name}: not as the trial left it: {broken}", "the run as it was, or a new one")
             continue
+        copy, log = target / "trials" / bundle.name, (target / "log.jsonl").read_bytes()
         try:
-            changed += bool(redaction.bundle(bundle, target / "trials" / bundle.name).redacted)
+            changed += bool(redaction.bundle(bundle, copy).redacted)
         except redaction.NotTheSame as error:
             yield Missing(f"it can't be redacted: {error}", "a run in which no secret is in what was recorded")
-    log = redaction.text((target / "log.jsonl").read_bytes(), "log.jsonl")
-    assert log is not None
-    files.write_bytes(target / "log.jsonl", log)
+            shutil.rmtree(copy)  # nothing is published: as it is, it says what else is missing
+            shutil.copytree(bundle, copy)
+            (target / "log.jsonl").write_bytes(log)
+    told = redaction.text((target / "log.jsonl").read_bytes(), "log.jsonl")
+    if told is None:
+        yield Missing(f"{target.name}: its log is no text", "the run as it was, or a new one")
+    else:
+        files.write_bytes(target / "log.jsonl", told)
     note(f"{target.name}: copied; secrets were taken out of {changed} trials")
 
 

@@ -17,7 +17,7 @@ from harness import cli, files, grading
 from harness.release import card, check, faces, redaction, requirements, store
 
 SECRET = "hunter2-of-the-lab"
-NOTE = b'"note": "see https://anna:%s@shop.example/repo", "arguments"' % SECRET.encode()
+NOTE = b'"note": "see https://anna:%s@shop.example/repo", "answer"' % SECRET.encode()
 
 REVIEW = {"schema": "labd-review/1", "findings": "2026-11-30: all logs read", "questions": 5}
 
@@ -249,7 +249,7 @@ def plant(run, target, name, change):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "change"), [
-    ("transcript.json", lambda raw: raw.replace(b'"arguments"', NOTE, 1)),
+    ("transcript.json", lambda raw: raw.replace(b'"answer"', NOTE, 1)),
     ("answer.txt", lambda raw: raw + f"\nI used --password {SECRET}\n".encode()),
     ("stderr.txt", lambda raw: raw + f"AMT_PASSWORD={SECRET}\n".encode()),
 ])  # fmt: skip
@@ -278,6 +278,7 @@ def test_a_secret_that_the_verdict_needs_is_refused_with_the_trials_name(made, t
     assert cli.main([*told, "--name", "x", "--to", str(tmp_path / "rel"), "-q"]) == 3
     text = said(capsys)
     assert "J-PUBLISH-NORMAL.cold.loop.1: without its secrets (repo.after.json) it comes to something else" in text
+    assert "9 things are missing" in text, "a trial each, and nothing that follows from them"
     assert not (tmp_path / "rel").exists()
 
 
