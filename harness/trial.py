@@ -73,11 +73,11 @@ def conduct(
         return _bare(order, scenario, trials, agent, played, facts, started, sealed)
     looking = witness.Witness(place)
     try:
-        before = examined.kind.state(place) if scenario.journey else {}
+        before: dict[str, str] = {}
         attending = examined.kind.attend(place)
         bench = Bench(scenario, place, cancelled=cancelled)
         try:
-            played = _play(bench, agent, options or Options())
+            played = _play(bench, agent, options or Options(), before)
         finally:
             acted = time.time()
             at_end = examined.kind.at_end(place)
@@ -116,9 +116,12 @@ def conduct(
         place.close()
 
 
-def _play(bench: Bench, agent: Agent, options: Options) -> Played:
+def _play(bench: Bench, agent: Agent, options: Options, before: dict[str, str]) -> Played:
+    """Prepare, then let the agent act. `before` gets the state that it finds, where the scenario is of a journey."""
     try:
         _prepare(bench, agent)
+        if bench.scenario.journey:
+            before |= bench.sandbox.examined.kind.state(bench.sandbox)
         if agent.program is not None:
             played = program_trial.play(bench, agent.program, options)
         else:

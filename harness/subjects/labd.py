@@ -1,9 +1,10 @@
 """The kind `labd`: the bench keeps its own record and its own table of commands, a lab file, and journals."""
 
 import contextlib
+import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,8 +52,8 @@ class Labd(Kind):
         return None if seed is None else seed.encode()
 
     def state(self, place: "Sandbox") -> dict[str, str]:
-        """The lab. What boards have come to is told by their records, not by a digest."""
-        return {"lab": files.digest(place.lab_bytes() or b"")}
+        """The lab, and what the boards have got so far, by their own records: bytes, and presses of their button."""
+        return {"lab": files.digest(place.lab_bytes() or b""), "boards": files.digest(files.canonical(got(place)))}
 
     def gather(self, place: "Sandbox", bundle: "Bundle") -> None:
         """The labs, its own record, journals, boards' records, the daemon's log."""
@@ -168,6 +169,29 @@ def journal(place: "Sandbox") -> Path:
 def boards(place: "Sandbox") -> Path:
     """What the simulated boards of the sandbox's lab have recorded."""
     return Path(paths.state_dir(place.env)) / "loopback" / paths.lab_id(str(place.lab))
+
+
+def got(place: "Sandbox") -> dict[str, dict[str, Any]]:
+    """What each board has received and how often its button was pressed; a board that got nothing is left out."""
+    from harness.sandbox import desk_record  # it imports the subjects
+
+    found = {}
+    for path in (*sorted(boards(place).rglob("*.jsonl")), desk_record(place.root)):
+        records = list(_objects(files.plain_bytes(path) or b""))
+        sent = "".join(str(record.get("data") or "") for record in records if record.get("kind") == "rx")
+        presses = sum(record.get("kind") == "dtr" for record in records)
+        if sent or presses:
+            found[path.stem] = {"received": sent, "presses": presses}
+    return found
+
+
+def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
+    """The records of a file that an agent can reach: what is no record is passed over."""
+    for line in lines.splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict):
+                yield record
 
 
 KIND = Labd
