@@ -216,11 +216,11 @@ def _preview(evidence: Evidence) -> Found:
         return _nothing("nothing was previewed; a flag in a help page is no preview")
     found = []
     for step in steps:
+        found.append(_still(evidence, step))  # first: a preview that does the work is worse than one that says too little
         if not step.known:
             found.append(_unknown(step))
         elif not step.ok or step.lacking:
             found.append(_fail(step, step.lacking[0] if step.ok else step.end))
-        found.append(_still(evidence, step))
     found += [_applied(evidence, step) for step in evidence.of("apply")]
     found += map(_seen, evidence.behind("apply"))
     if not evidence.of("apply"):

@@ -198,6 +198,12 @@ def test_a_preview_tells_the_change_moves_nothing_and_what_it_told_comes_about()
     assert judged("preview", preview(), step("apply", after=STRAYED))[0] == "fail"
 
 
+@pytest.mark.parametrize("worse", [{"stdout": ""}, {"code": 1}])
+def test_a_preview_that_did_the_work_is_told_to_have_done_it_before_all_else(worse):
+    verdict, reason = judged("preview", preview(after=MOVED, **worse), step("apply", after=MOVED))
+    assert verdict == "fail" and "it changed" in reason
+
+
 ONCE = {"wanted": {"counts": {"^x$": 1}}}
 
 
