@@ -216,7 +216,7 @@ def _preview(evidence: Evidence) -> Found:
         return _nothing("nothing was previewed; a flag in a help page is no preview")
     found = []
     for step in steps:
-        found.append(_still(evidence, step))  # first: a preview that does the work is worse than one that says too little
+        found.append(_still(evidence, step))  # first: to do the work is worse than to say too little of it
         if not step.known:
             found.append(_unknown(step))
         elif not step.ok or step.lacking:

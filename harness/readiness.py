@@ -34,10 +34,17 @@ KEPT = 1 << 20
 #: How long before its time is up it is looked at what a step waits in (seconds).
 LOOK_S = 0.5
 
+#: Seconds that a line may take which brings about what a check needs.
+PREPARE_S = 60.0
+
 #: Checks at once: most of each is waiting for programs to start, and for boards to boot.
 AT_ONCE = 4
 
 PREFIX = "readiness-"
+
+#: Preparations that took too long, by scenario and lines up to the one that did, with what was said of it: nobody waits
+#: for the same once more.
+Slow = dict[tuple[str, ...], str]
 
 
 def measure(plan: Plan, out: Path, only: Sequence[str] = (), note: Callable[[str], None] = lambda _: None) -> Path:
@@ -77,10 +84,11 @@ def _exercised(plan: Plan, chosen: Sequence[Check], known: Mapping[str, scenario
                ) -> Iterator[tuple[Check, dict[str, Any]]]:  # fmt: skip
     """Each check with its evidence, some at once. Whoever stops asking ends what runs."""
     stop = threading.Event()
+    slow: Slow = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             yield from pool.map(
-                lambda one: (one, exercise(plan, one, known[one.scenario], program, stop.is_set)), chosen
+                lambda one: (one, exercise(plan, one, known[one.scenario], program, stop.is_set, slow)), chosen
             )
         finally:
             stop.set()
@@ -114,23 +122,32 @@ def touched(directory: Path) -> list[str]:
 
 
 def exercise(plan: Plan, check: Check, begins: scenario.Scenario, program: str,
-             cancelled: Callable[[], bool] = lambda: False) -> dict[str, Any]:  # fmt: skip
-    """The evidence of one check. Never raises for what the program does; what the harness can't do is told in it."""
+             cancelled: Callable[[], bool] = lambda: False, slow: Slow | None = None) -> dict[str, Any]:  # fmt: skip
+    """The evidence of one check. Never raises for what the program does; what the harness can't do is told in it.
+    `slow` is looked at and added to."""
     told: dict[str, Any] = {"check": check.id, "states": list(check.states), "target": list(check.target),
                             "steps": [], "prepared": [], "blocked": None, "broken": None}  # fmt: skip
+    slow = {} if slow is None else slow
+    stages = [(begins.id, *check.before[:count]) for count in range(len(check.before) + 1)]
+    waited = next((slow[one] for one in stages if one in slow), None)
+    if waited is not None:
+        return {**told, "blocked": waited}
     try:
         place = sandbox.create(begins, program)
+    except sandbox.TooSlow as error:
+        slow[stages[0]] = str(error)
+        return {**told, "blocked": str(error)}
     except sandbox.SandboxError as error:
         return {**told, "broken": str(error)}
     try:
         runner = _Runner(place, {name: plan.state[name] for name in check.states}, program, cancelled)
-        for line in check.before:
+        for line, stage in zip(check.before, stages[1:], strict=True):
             ended = runner.prepare(line)
             told["prepared"].append({"run": line, "exit": ended.code, "stderr": _text(ended.stderr)[-400:]})
             if not ended.ok:
-                told["blocked"] = (
-                    f"what it needs could not be brought about: {line}: {_text(ended.stderr).strip()[-200:]}"
-                )
+                told["blocked"] = _unprepared(line, ended)
+                if ended.ended_by == "time_limit":
+                    slow[stage] = told["blocked"]
                 return told
         for step in check.steps:
             told["steps"].extend(runner.steps(step))
@@ -140,6 +157,14 @@ def exercise(plan: Plan, check: Check, begins: scenario.Scenario, program: str,
         place.stop()
         place.close()
     return told
+
+
+def _unprepared(line: str, ended: execute.Ended) -> str:
+    """Why what a check needs is not there."""
+    if ended.ended_by == "time_limit":
+        return f"preparing took longer than {PREPARE_S:g} s: {line}"
+    why = _text(ended.stderr).strip()[-200:] or ended.error or ended.signal or f"exit {ended.code}"
+    return f"what it needs could not be brought about: {line}: {why}"
 
 
 class _Runner:
@@ -157,7 +182,7 @@ class _Runner:
 
     def prepare(self, line: str) -> execute.Ended:
         """One line that brings about what the check needs."""
-        return self._run(fill(line, self.values), self.place.env, 60.0)
+        return self._run(fill(line, self.values), self.place.env, PREPARE_S)
 
     def steps(self, step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """A step's evidence: one command; for pages as many as there are."""

@@ -39,7 +39,8 @@ def options(parser: argparse.ArgumentParser, once: type[argparse.Action]) -> Non
 
 
 def do_readiness(values: argparse.Namespace, words: Sequence[str]) -> int:
-    """Measure, or look at what was measured. 0 also where checks failed: that is an answer, not an error."""
+    """Measure, or look at what was measured. 0 also where checks failed: that is an answer, not an error;
+    1 where none could be exercised."""
     if values.history:
         return _history(values)
     if values.grade:
@@ -62,7 +63,18 @@ def do_readiness(values: argparse.Namespace, words: Sequence[str]) -> int:
     note(values, f"{time.monotonic() - begun:.1f} s; kept in {directory}")
     if values.keep:
         note(values, f"result: {readiness.keep(directory, Path(values.keep))}")
-    return _show(values, files.read_json(directory / "result.json"))
+    told = files.read_json(directory / "result.json")
+    _show(values, told)
+    return _unmeasured(told)
+
+
+def _unmeasured(told: dict[str, Any]) -> int:
+    """1, with the reason, where not one of the checks that were to be exercised could be: that is no answer."""
+    tried = [one for one in told["checks"] if one["verdict"] not in ("not_run", "not_applicable")]
+    if not tried or any(one["verdict"] not in ("blocked", "harness_error") for one in tried):
+        return 0
+    sys.stderr.write(f"labd-eval: nothing could be measured: {tried[0]['reason']}\n")
+    return 1
 
 
 def _grade(values: argparse.Namespace, directory: Path) -> int:

@@ -36,6 +36,10 @@ class SandboxError(Exception):
     """The sandbox could not be made or read; says nothing about the agent."""
 
 
+class TooSlow(SandboxError):
+    """What the sandbox begins with could not be brought about in time: the subject hangs, perhaps."""
+
+
 @dataclass
 class Sandbox:
     """The directory and what is in it. `seed` is the text of what it started with (None: nothing).
@@ -125,7 +129,7 @@ def new_nonce() -> str:
 def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | None = None) -> Sandbox:
     """A sandbox for one trial of `scenario`: seeded, with the program `subject` and `programs` recorded on its PATH.
 
-    Raises SandboxError if it can't be made; nothing is left then.
+    Raises SandboxError if it can't be made (TooSlow: not in time); nothing is left then.
     """
     try:
         root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_short_directory()))
@@ -139,7 +143,8 @@ def create(scenario: Scenario, subject: str, *, programs: Mapping[str, str] | No
         remove(root)
         if lock >= 0:
             os.close(lock)
-        raise SandboxError(f"{scenario.id}: {error}") from error
+        kind = TooSlow if isinstance(error, TimeoutError) else SandboxError
+        raise kind(f"{scenario.id}: {error}") from error
 
 
 @contextlib.contextmanager

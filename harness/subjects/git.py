@@ -53,7 +53,8 @@ class Git(Kind):
 
     def furnish(self, root: Path, scenario: "Scenario", values: Mapping[str, str], env: Mapping[str, str],
                 program: str) -> bytes | None:  # fmt: skip
-        """Run the seed script in the agent's directory. Raises ValueError with what went wrong in it."""
+        """Run the seed script in the agent's directory. Raises ValueError with what went wrong in it, TimeoutError
+        where it takes too long."""
         work = root / "work"
         (root / "home" / ".gitconfig").write_text(IDENTITY)
         script = scenario.seed_text(values)
@@ -62,8 +63,11 @@ class Git(Kind):
         plain = {**env, "PATH": f"{Path(program).parent}:/usr/bin:/bin"}  # the seed is not the agent's doing
         (root / receiving.REMOTES).mkdir(mode=0o700)
         ran = execute.run(["/bin/sh", "-c", fill(PRELUDE, values) + script], env=plain, cwd=work, limit_s=LIMIT_S)
+        if ran.ended_by == "time_limit":
+            raise TimeoutError(f"preparing took longer than {LIMIT_S:g} s: {scenario.seed}")
         if not ran.ok:
-            raise ValueError(f"{scenario.seed}: {ran.stderr.decode('utf-8', 'replace').strip()[:300]}")
+            said = ran.stderr.decode("utf-8", "replace").strip()[:300]
+            raise ValueError(f"{scenario.seed}: {said or ran.error or ran.signal or f'exit {ran.code}'}")
         receiving.install(root)
         (root / "rec" / "repo.before.json").write_bytes(files.canonical(_facts(root, program)))
         return script.encode()

@@ -101,6 +101,35 @@ def test_what_can_not_be_brought_about_blocks_its_check_and_no_other(tmp_path):
     assert found["help-completion"]["verdict"] == "pass"
 
 
+def test_a_line_that_hangs_is_told_to_have_taken_too_long_and_waited_for_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(readiness, "PREPARE_S", 0.5)
+    monkeypatch.setattr(readiness, "AT_ONCE", 1)
+    line = f"echo x >> {tmp_path}/waited; sleep 300"
+    text = steps("help", "role = 'discover'\nrun = 'true'", before=line)
+    text += steps("help-completion", "role = 'discover'\nrun = 'true'", before=line)
+    text += steps("discovery", "role = 'discover'\nrun = 'true'", before="echo one > kept")
+    found, _ = measured(tmp_path, text)
+    for name in ("help", "help-completion"):
+        assert (found[name]["verdict"], found[name]["reason"]) == (
+            "blocked", f"preparing took longer than 0.5 s: {line}")  # fmt: skip
+    assert (tmp_path / "waited").read_text() == "x\n" and found["discovery"]["verdict"] == "pass"
+
+
+def test_a_subject_that_hangs_while_its_scenario_is_laid_out_blocks_all_checks_after_one_wait(
+        tmp_path, program, monkeypatch, capsys):  # fmt: skip
+    monkeypatch.setattr("harness.subjects.git.LIMIT_S", 0.5)
+    hang = program("git", '#!/bin/sh\n[ "$1" = --version ] && exit 1\nsleep 300\n')
+    begun = time.monotonic()
+    with subject.in_place("git", str(hang)):
+        assert cli.main(["readiness", "git", "--out", str(tmp_path / "runs"), "--json"]) == 1
+    said = capsys.readouterr()
+    found = {(one["verdict"], one["reason"]) for one in json.loads(said.out)["checks"]}
+    assert ("blocked", "G1: preparing took longer than 0.5 s: repos/undo.sh") in found
+    assert "harness_error" not in {verdict for verdict, _ in found}
+    assert "nothing could be measured: G1: preparing took longer" in said.err
+    assert time.monotonic() - begun < 20
+
+
 def test_a_check_that_was_not_asked_for_leaves_no_overall_number(tmp_path):
     text = steps("help", "role = 'discover'\nrun = 'atlas --help'")
     place = readiness.measure(plan(tmp_path, text), tmp_path / "runs", ["help"])
