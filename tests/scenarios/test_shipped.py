@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from graders import labpath
+from harness import journeys
 from harness.scenario import CONTROL_NAMES, fixtures_dir, lint, load_all
 from loopback.dutfile import load as load_dut
 
@@ -99,8 +100,11 @@ def test_every_board_is_a_right_dut_file_and_is_in_the_lab(one, tmp_path):
 
 
 def test_every_fixture_is_used():
-    used = {one.seed for one in ALL} | {name for one in LOOPBACK for name in one.loopback.files.values()}
-    used |= {one.outside.file for one in LOOPBACK if one.outside}
+    jobs = journeys.load("labd")
+    used = {one.seed for one in [*ALL, *jobs]} | {one.journey.fault.seed for one in jobs if one.journey.fault}
+    boards = [one.loopback for one in [*ALL, *jobs] if one.lane == "loopback"]
+    used |= {name for one in boards for name in one.files.values()}
+    used |= {one.outside.file for one in boards if one.outside}
     there = {str(path.relative_to(fixtures_dir())) for kind in ("labs", "duts")
              for path in fixtures_dir().glob(f"{kind}/*.toml")}  # fmt: skip
     assert there - used == set()
