@@ -4,6 +4,22 @@ Raised where the fact is known, rendered in one place (`labd.render`). Imports n
 program pays for this module.
 """
 
+#: Characters of one word, and of a whole message, that an error echoes.
+WORD_SHOWN, MESSAGE_SHOWN = 200, 2000
+
+
+def brief(text: str) -> str:
+    """`text` without what nobody reads: a word, or a whole, that is too long is cut, and says by how much."""
+    if len(text) > 2 * WORD_SHOWN:
+        text = " ".join(_cut(word, WORD_SHOWN) for word in text.split(" "))
+    return _cut(text, MESSAGE_SHOWN)
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most + 40:  # what is said of the cut is no shorter
+        return text
+    return f"{text[:most]}…({len(text) - most} more characters)"
+
 
 class LabdError(Exception):
     """Something failed. `message` is one line; `hint` is a command or an act that helps; `near` are near matches.
@@ -16,9 +32,10 @@ class LabdError(Exception):
     name = "failed"
 
     def __init__(self, message: str, *, hint: str | None = None, near: "list[str] | tuple[str, ...]" = ()) -> None:
+        message = brief(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = brief(hint) if hint else hint
         self.near = list(near)
 
 
@@ -85,6 +102,8 @@ def nearest(word: str, known: "list[str] | tuple[str, ...]", most: int = 3) -> l
     """The entries of `known` that a person who wrote `word` most likely meant, best first, at most `most`."""
     import difflib
 
+    if len(word) > WORD_SHOWN:
+        return []
     lowered = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), list(lowered), n=most, cutoff=0.6)
     parts = [low for low in lowered if len(word) >= 3 and (word.lower() in low or low in word.lower())]

@@ -244,8 +244,10 @@ _TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "num
 
 
 def _given(tool: mcp_tools.Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, held against the tool's schema. Raises Usage."""
+    """The arguments, held against the tool's schema; `command` is `about` for help. Raises Usage."""
     properties = tool.schema["properties"]
+    if tool.name == "labd_help" and "command" in arguments and "about" not in arguments:
+        arguments = {("about" if name == "command" else name): value for name, value in arguments.items()}
     takes = ", ".join(properties)
     for name, value in arguments.items():
         if name not in properties:

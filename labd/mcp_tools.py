@@ -29,8 +29,17 @@ BY_EFFECT = {
 #: Effects that only look.
 LOOKING = ("help", "observe")
 
+#: Why a verb that keeps its caller's terminal is not for a tool, where no person sits at that.
+_UNFIT = {
+    "mcp": "is the server that you are talking to, and a tool can't start another",
+    "daemon": "runs until it is ended, as a service; labd daemons start makes sure that it runs",
+}
+
 #: What a shell would do something with, and we don't.
 SHELL = frozenset(("|", "||", "&&", ";", ">", ">>", "<", "2>&1", "2>/dev/null", "&"))
+
+#: Bytes of a command line: splitting takes the square of a word's length, and all of the session's calls wait.
+LINE_BYTES = 64 << 10
 
 #: Seconds that a call may take, unless it says otherwise; and at most.
 LIMIT_S, MOST_S = 600, 86_400
@@ -108,7 +117,11 @@ def _grouped(found: list[Operation]) -> str:
 
 
 def words_of_line(line: str) -> list[str]:
-    """A command line's words, without the program's name. Raises Usage for quotes that don't match."""
+    """A command line's words, without the program's name. Raises Usage for an open quote, and above LINE_BYTES."""
+    size = len(line.encode("utf-8", "surrogatepass"))
+    if size > LINE_BYTES:
+        raise Usage(f"a command is at most {LINE_BYTES} bytes, not {size}; nothing ran",
+                    hint="the tool's stdin, with a command that reads it: serial send pico -")  # fmt: skip
     try:
         words = shlex.split(line)
     except ValueError:
@@ -134,7 +147,8 @@ def check(tool: Tool, words: list[str]) -> None:
         return
     effect = op.effect_of(args)
     if op.terminal:
-        raise Usage(f"labd {op.name} is for a person at a terminal; nothing ran", hint=f"labd {op.path[0]} --help")
+        raise Usage(f"labd {op.name} {_UNFIT.get(op.name, 'is for a person at a terminal')}; nothing ran",
+                    hint=f"labd {op.path[0]} --help")  # fmt: skip
     if effect not in LOOKING and effect not in tool.effects:
         right = tool_for(words)
         takes = "only looks" if tool.read_only else f"is for other commands ({', '.join(tool.effects)})"
