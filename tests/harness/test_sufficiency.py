@@ -110,6 +110,30 @@ def test_a_change_with_other_words_is_other_work(tmp_path: Path) -> None:
 # -- which files are whose log -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("named", ["mcp__labd__labd_{}", "mcp_labd_labd_{}", "labd_labd_{}", "labd.labd_{}"])
+def test_under_the_condition_mcp_the_tools_of_the_subject_are_its_commands(named: str, tmp_path: Path) -> None:
+    place = _trial(tmp_path / "t", condition="mcp")
+    told = json.loads((place / "transcript.json").read_text())
+    asked = [("read", {"command": "target list"}), ("read", {"command": "labd target list --json"}),
+             ("help", {"about": "serial send"}), ("more", {"answer": 1, "from": 2})]  # fmt: skip
+    template = told["calls"][0]
+    told["calls"] = [
+        {**template, "n": n, "answered_n": n, "id": f"c{n}", "message_id": f"m{n}", "tool": named.format(tool),
+         "kind": "other", "input": given, "command": None} for n, (tool, given) in enumerate(asked, 1)
+    ]  # fmt: skip
+    (place / "transcript.json").write_text(json.dumps(told))
+    made = judged_bundle(place)
+    assert made is not None
+    _, found, arm = made
+    assert arm == "claude mcp"
+    assert [(one.query, one.bucket) for one in found.judged] == [
+        ("labd target list", "again"), ("labd target list --json", "help_again"),
+        ("labd serial send --help", "moved_on"),
+    ]  # fmt: skip
+    (place / "trial.json").write_text((place / "trial.json").read_text().replace('"mcp"', '"cold"'))
+    assert judged_bundle(place)[1].judged == ()
+
+
 def _session(place: Path, turns: tuple[Turn, ...], agents: Path | None = None, session: str = "s") -> Path:
     """A session's log, with its subagents' in another directory."""
     for name, data in written("claude-session", turns).items():
