@@ -24,6 +24,10 @@ from harness.transcripts import Transcript
 from labd.errors import LabdError, Refused
 
 SCHEMA = "labd-export/1"
+
+#: Lost trials that are named beside the answer; all are in the index.
+LOST_SHOWN = 20
+
 HELP = "a run in the forms of other tools: ATIF trajectories, eval logs of Inspect"
 
 EXAMPLES = """\
@@ -52,6 +56,10 @@ def do_export(values: argparse.Namespace, words: Sequence[str]) -> int:
     missing = [entry for entry in index["trials"] if entry["file"] is None]
     if missing:
         note(values, f"{len(missing)} of {len(index['trials'])} trials have no file; index.json says why")
+    lost = [entry["id"] for entry in index["trials"] if entry["lost"] is not None]
+    if lost:
+        more = f" and {len(lost) - LOST_SHOWN} more" if len(lost) > LOST_SHOWN else ""
+        note(values, f"lost: {many(len(lost), 'trial')}, no result of an agent: {', '.join(lost[:LOST_SHOWN])}{more}")
     told = files.canonical({"out": str(target), **index}).decode()
     made = many(len({entry["file"] for entry in index["trials"]} - {None}), "file")
     sys.stdout.write(told if values.json else f"{made} for {values.to} in {target}\n")
@@ -121,7 +129,7 @@ def _atif(place: Path, manifest: dict[str, Any], found: Iterator[Exported]) -> d
         if one.transcript is not None:
             name = f"{one.row['id']}.atif.json"
             (place / name).write_bytes(encoded(trajectory(one)))
-        entries.append({"file": name, **one.facts()})
+        entries.append({"file": name, "no_file": one.untold, **one.facts()})
     return _indexed(place, "atif", manifest, entries)
 
 
@@ -145,7 +153,9 @@ def _inspect(place: Path, manifest: dict[str, Any], found: Iterator[Exported]) -
         mine = [one for one in held if (one.row["agent"], one.row["condition"]) == (agent, condition)]
         name = export_inspect.name_of(manifest, agent, condition)
         (place / name).write_bytes(encoded(export_inspect.log(manifest, mine)))
-        entries += [{"file": name if one.row["bundle"] else None, **one.facts()} for one in mine]
+        for one in mine:
+            told = {"file": name, "no_file": None} if one.row["bundle"] else {"file": None, "no_file": one.untold}
+            entries.append({**told, **one.facts()})
     return _indexed(place, "inspect", manifest, entries)
 
 

@@ -36,6 +36,17 @@ class Exported:
         return f"{verdict}: {self.row['reason']}"
 
     @property
+    def untold(self) -> str | None:
+        """Why nothing can be written of what it said and did, in a line; None where it can."""
+        if self.trial is None:
+            return self.lost or str(self.row["reason"])
+        if self.transcript is not None:
+            return None
+        if "program" not in self.trial:
+            return "no transcript: a scripted agent, which said and ran nothing"
+        return "no transcript: its program left none that can be read"
+
+    @property
     def model(self) -> str | None:
         """The model by its name as the run or the transcript tells it; None where neither does."""
         asked = (self.manifest.get("options") or {}).get("model")

@@ -76,8 +76,22 @@ def test_a_trial_without_a_trajectory_has_no_file_and_the_index_says_why(
     assert by_id["S2.cold.noop.2"]["file"] is None and by_id["S2.cold.noop.2"]["verdict"] == "not_run"
     damaged = by_id["S10.cold.noop.1"]
     assert damaged["file"] is None and "answer.txt has changed" in damaged["lost"] and damaged["usage"] is None
+    assert damaged["no_file"] == damaged["lost"]
+    assert by_id["S2.cold.noop.2"]["no_file"] == "no bundle: it has not been run to its end"
+    silent = by_id["S2.cold.noop.1"]
+    assert silent["file"] is None and silent["lost"] is None
+    assert silent["no_file"] == "no transcript: a scripted agent, which said and ran nothing"
+    assert all((entry["file"] is None) == (entry["no_file"] is not None) for entry in told["trials"])
     files = {path.name for path in out.iterdir()}
     assert files == {entry["file"] for entry in told["trials"]} - {None} | {"index.json"}
+
+
+def test_the_trials_that_are_lost_are_named_beside_the_answer(
+    played: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for form in ("atif", "inspect"):
+        assert cli.main(["export", str(played), "--to", form, "--out", str(tmp_path / form)]) == 0
+        assert "lost: 1 trial, no result of an agent: S10.cold.noop.1\n" in capsys.readouterr().err
 
 
 def test_a_record_that_the_agent_spoiled_costs_its_exit_codes_their_proof_and_no_more(played: Path) -> None:
