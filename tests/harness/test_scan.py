@@ -1,9 +1,13 @@
 """The scan lane: nothing gets out, nothing of the user's gets in, only help and errors are looked at, and its record is
 never one of another lane. Real programs behind real bubblewrap."""
 
+import contextlib
 import json
 import os
 import shutil
+import socket
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ import pytest
 
 from graders import readiness as readiness_grader
 from graders import scan as grader
-from harness import cli, scan
+from harness import cli, enclosure, scan
 from labd.errors import LabdError, Refused
 
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -62,7 +66,80 @@ def test_no_credential_no_variable_and_no_file_of_the_user_is_seen(tmp_path, pro
 @needs_bwrap
 def test_every_way_out_is_tried_from_inside_and_none_is_open(tmp_path, program):
     tried = scanned(tmp_path, program("spy", SPY))["isolation"]["tried"]
-    assert len(tried) == 4 and "open" not in tried.values()
+    assert len(tried) == 7 and "open" not in tried.values()
+
+
+CURIOUS = """#!/usr/bin/python3
+import os, socket, sys
+OWN, BESIDE = {own!r}, {beside!r}
+def reads(path):
+    try:
+        open(path, "rb").close()
+        return "read"
+    except OSError:
+        return "absent"
+def reaches(path):
+    try:
+        os.chdir(os.path.dirname(path))
+        socket.socket(socket.AF_UNIX).connect(os.path.basename(path))
+        return "reached"
+    except OSError:
+        return "dead"
+print("helper", reads(OWN + "/helper"), "beside", reads(BESIDE + "/file"), "shadow", reads("/etc/shadow"))
+print("own", reaches(OWN + "/sk.sock"), "beside", reaches(BESIDE + "/sk.sock"))
+print("top:", *sorted(os.listdir("/")))
+print("user", __import__("pwd").getpwuid(os.getuid()).pw_name)
+"""
+
+
+@needs_bwrap
+def test_in_a_place_that_no_name_hides_only_the_programs_own_files_are_read_and_no_socket_is_reached():
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as place, contextlib.ExitStack() as held:
+        own, beside = Path(place, "own"), Path(place, "beside")
+        for directory in (own, beside):
+            directory.mkdir()
+            one = held.enter_context(socket.socket(socket.AF_UNIX))
+            opened = os.open(directory, os.O_RDONLY)
+            one.bind(f"/proc/self/fd/{opened}/sk.sock")
+            os.close(opened)
+            one.listen()
+        (own / "helper").touch()
+        (beside / "file").touch()
+        (own / "curious").write_text(CURIOUS.format(own=str(own), beside=str(beside)))
+        (own / "curious").chmod(0o755)
+        told = scanned(beside, own / "curious")
+    said = next(one["stdout"] for one in told["observations"] if one["words"] == ["--help"]).splitlines()
+    assert said[:2] == ["helper read beside absent shadow absent", "own dead beside dead"]
+    assert said[3] == "user operator" and str(own) in told["isolation"]["readable"]
+    assert not {"opt", "srv", "var", "run", "root", "mnt", "sys"} & {*said[2].split()} - {own.parts[1]}
+
+
+@needs_bwrap
+def test_records_in_the_programs_own_directory_are_not_seen_by_it(tmp_path, program):
+    told = scanned(tmp_path / "real", program("lister", f"#!/bin/sh\nls {tmp_path}/real {tmp_path}/real/runs\n"))
+    seen = next(one["stdout"] for one in told["observations"] if one["words"] == ["--help"])
+    assert "lister" in seen and seen.rstrip().endswith("runs:") and "open" not in told["isolation"]["tried"].values()
+
+
+@needs_bwrap
+def test_a_program_of_a_virtual_environment_starts_with_its_own_installation_alone(tmp_path):
+    labd = Path(sys.executable).with_name("labd")
+    told = scanned(tmp_path, labd)
+    assert told["program"]["version"].startswith("labd ")
+    assert str(Path(__file__).resolve().parents[2]) not in told["isolation"]["readable"]
+
+
+def test_a_users_collection_of_programs_is_no_installation(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.isolation.hidden", lambda: [str(tmp_path / "home")])
+    home = tmp_path / "home"
+    for name in ("lib", "bin", ".local/bin", ".local/lib", "app/bin", "app/lib"):
+        (home / name).mkdir(parents=True)
+    for name in ("bin/x", ".local/bin/x", "app/bin/x", "x"):
+        (home / name).write_text("#!/bin/sh\n")
+    assert enclosure.trees(str(home / "bin/x")) == [str(home / "bin")]
+    assert enclosure.trees(str(home / ".local/bin/x")) == [str(home / ".local/bin")]
+    assert enclosure.trees(str(home / "app/bin/x")) == [str(home / "app")]
+    assert enclosure.trees(str(home / "x")) == [str(home / "x")]
 
 
 @needs_bwrap
