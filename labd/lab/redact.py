@@ -33,10 +33,12 @@ _RULES = (
     (("authorization:", "x-"), rf"(?i)(?P<keep>['\"]\s*{_HEADERS})[^'\"\n]+"),
     (("authorization:", "x-"), rf"(?i)(?P<keep>\b{_HEADERS})[^\s\"',;]+"),
     (("cookie:",), r"(?i)(?P<keep>\bcookie:\s*)[^'\"\n]+"),
-    # tokens that are known by their form: GitHub, GitLab, AWS, Slack, OpenAI and Anthropic; private keys in text
+    # tokens that are known by their form: GitHub, GitLab, AWS, Slack, OpenAI and Anthropic, JWT (signed: three parts,
+    # encrypted: five; base64url of `{"` begins the first); private keys in text
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"), r"(?P<keep>\b)(?:gh[pousr]|github_pat)_\w{20,}"),
     (("glpat-", "xox", "sk-"), r"(?P<keep>\b)(?:glpat|xox[abprs]|sk)-[\w-]{16,}"),
     (("akia",), r"(?P<keep>\b)AKIA[0-9A-Z]{16}"),
+    (("eyj",), r"(?P<keep>(?<![\w-]))eyJ[\w-]{8,20000}\.[\w-]{0,100000}(?:\.[\w-]{1,100000}){1,3}"),
     (("private key",), r"(?s)(?P<keep>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----).{0,20000}?(?=-----END|\Z)"),
     # --password X, --token=X
     (_WORDS, rf"(?i)(?P<keep>(?<![\w-])--?(?:{_NAMES})(?:\s+|=))(?!-){_VALUE}"),

@@ -40,6 +40,8 @@ from labd.lab.redact import redact, redacted
         "mysql -pS3CRET -e x",
         "plug ghp_S3CRETS3CRETS3CRETS3CRET on",
         "plug glpat-S3CRETS3CRETS3CRET on",
+        "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJTM0NSRVQifQ.abcS3CRETdef-_x on",
+        "sent:eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..S3CRET.S3CRETS3CRET.S3CRET",
         "plug on < '-----BEGIN EC PRIVATE KEY-----\nS3CRET\n-----END EC PRIVATE KEY-----'",
         "curl -b 'session=S3CRET' http://x",
         "curl -b S3CRET http://x",
@@ -76,6 +78,7 @@ def test_a_secret_is_not_shown(text):
         "labd-hid key enter",
         "pdu --passive --monkey 3 compass=4",
         "the password is in the drawer",
+        "eyJhbGciOiJIUzI1NiJ9 and eyJ.a.b",
         "curl http://192.0.2.4:8080/relay?on=1",
         "/dev/serial/by-path/pci-0000:00:14.0-usb-0:2:1.0-port0",
     ],
@@ -97,7 +100,8 @@ def test_no_text_breaks_it(text):
 @pytest.mark.parametrize(
     "text",
     ["a." * 20000 + " key=1", "-." * 20000 + "token", "x-" * 20000 + "x-: authorization:", "curl " * 8000 + "-b",
-     "://" + "a." * 20000, "://" + "a:" * 20000 + "@", "token " * 7000, "'\"" * 20000 + "key", "mysql -" * 6000],
+     "://" + "a." * 20000, "://" + "a:" * 20000 + "@", "token " * 7000, "'\"" * 20000 + "key", "mysql -" * 6000, "eyJabcdefgh." * 20000,
+     "eyJ" + "a" * 200000, ("eyJ" + "a" * 100) * 2000 + "."],
     ids=lambda text: text[:12],
 )  # fmt: skip
 def test_no_text_takes_long(text):
