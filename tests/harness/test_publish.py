@@ -1,5 +1,6 @@
 """Releases from real runs: published, refreshed with a failure, verified, touched, verified again; secrets out."""
 
+import contextlib
 import copy
 import json
 import resource
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, files, grading
+from harness import agents, cli, files, grading, run
 from harness.release import card, check, faces, redaction, requirements, store
+from harness.report.rows import read_all
 
 SECRET = "hunter2-of-the-lab"
 NOTE = b'"note": "see https://anna:%s@shop.example/repo", "answer"' % SECRET.encode()
@@ -39,9 +41,11 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LABD_EVAL_CACHE", str(place / "cache"))
         out = str(place / "runs")
-        assert cli.main(["journey", "controls", "git", "--job", "publish", "-o", out, "-q"]) == 0
-        words = ["--agent", "loop", "--scripted-model", "reference", "-o", out, "-q"]
-        assert cli.main(["journey", "run", "git", "--job", "publish", *words]) == 0
+        with (place / "controls.json").open("w") as told, contextlib.redirect_stdout(told):
+            assert cli.main(["journey", "controls", "git", "--job", "publish", "-o", out, "-q", "--json"]) == 0
+        words = ["--agent", "loop", "--scripted-model", "reference", "--model-seed", "5", "-o", out, "-q"]
+        with (place / "shown.txt").open("w") as told, contextlib.redirect_stdout(told):
+            assert cli.main(["journey", "run", "git", "--job", "publish", *words]) == 0
         assert cli.main(["readiness", "git", "-o", out, "-q"]) == 0
     (run,) = (place / "runs").glob("*-loop-*")
     (ready,) = (place / "runs").glob("readiness-git-*")
@@ -83,6 +87,36 @@ def copied(released, tmp_path):
 def said(capsys):
     both = capsys.readouterr()
     return both.out + both.err
+
+
+# -- the journeys that are published -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_controls_then_three_trials_each_with_its_limits_and_its_own_n(made):
+    place, directory, _ = made
+    table = json.loads((place / "controls.json").read_text())
+    assert table["ok"]
+    for row in table["controls"].values():
+        assert {name: cell["verdict"] for name, cell in row.items()} == {
+            "reference": "pass", **dict.fromkeys(agents.JOURNEY[1:], "fail")}  # fmt: skip
+    assert (place / "shown.txt").read_text().count("3/3") >= 3
+    manifest = run.load(directory)
+    assert list(manifest["journeys"]["controls"]) == ["publish"]
+    rows = read_all(directory, manifest)
+    assert len(rows) == 9 and {row["agent"] for row in rows} == {"loop"}, "controls are in no agent's number"
+    trials = [files.read_json(directory / row["bundle"] / "trial.json") for row in rows]
+    assert (
+        len({trial["values"]["nonce"] for trial in trials})
+        == len({trial["values"]["remotes"] for trial in trials})
+        == 9
+    )
+    for trial in trials:
+        limits = trial["limits"]
+        assert (limits["turns"], limits["tokens"], limits["time_s"]) == (40, 500_000, 900)
+        assert (limits["temperature"], limits["seed"], limits["sampling"]) == (0.6, 5, "as asked")
+        assert trial["package"]["version"].startswith("git version") and len(trial["build"]) == 64
+        assert {"harness", "graders"} <= set(trial["hashes"]) and "python" in trial["versions"]
 
 
 # -- publishing -------------------------------------------------------------------------------------------------------
