@@ -98,25 +98,37 @@ def _reached(told: dict[str, Any], bundle: Bundle) -> tuple[bool | None, list[In
     if bundle.record is None:
         return None, []
     satisfies = when.compile_when(told["reached"])
-    runs = _at_its_time(told["name"], route.subject_invocations(bundle))
+    runs = _at_its_time(told["name"], bundle)
     those = [one for one in runs if satisfies([one])]
     return bool(those), those
 
 
-def _at_its_time(stage: str, runs: list[Invocation]) -> list[Invocation]:
+def _at_its_time(stage: str, bundle: Bundle) -> list[Invocation]:
     """The commands among which a stage is looked for: a look ahead before the first change, a look back after the
-    last."""
+    last. A change is a command's, by its digests, or what a server received, whoever sent it. What was changed by
+    nobody knows whom, nobody can have looked ahead of."""
+    runs = route.subject_invocations(bundle)
     changing = [number for number, one in enumerate(runs) if _changed(one)]
-    if not changing:
-        return runs
+    heard = [entry["t"] for entry in bundle.received or ()]
     if stage in ("discover", "preview"):
-        return runs[: changing[0] + 1]
-    return runs[changing[-1] + 1 :] if stage == "verify" else runs
+        if not changing and not heard:
+            return [] if bundle.received is not None and _differs(bundle) else runs
+        first = min(heard, default=float("inf"))
+        return [one for one in runs[: changing[0] + 1 if changing else None] if one.start.get("t", 0) <= first]
+    if stage == "verify":
+        last = max(heard, default=0.0)
+        return [one for one in runs[changing[-1] + 1 if changing else 0 :] if one.start.get("t", 0) > last]
+    return runs
+
+
+def _differs(bundle: Bundle) -> bool:
+    state = bundle.facts("state.json")
+    return state is not None and bool(state["before"] != state["after"])
 
 
 def _changed(one: Invocation) -> bool:
     before, after = _digests(one)
-    return before != after
+    return bool(before != after)
 
 
 def _digests(one: Invocation) -> tuple[Any, Any]:

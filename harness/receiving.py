@@ -1,8 +1,9 @@
 """The servers of a git journey, seen from outside: what each bare repository received, told by its own git, heard here.
 
 A hook in each repository tells a socket of this process which branch went from where to where; we look at the process
-behind it, up to the one that sent, and keep that in memory, where no agent can write. What moved on a server without
-having been received was written around git. Never in the way: a hook that nobody hears does nothing.
+behind it, up to the one that sent, whether it is the hook that git runs there, and ask git whether anything was lost.
+That is kept in memory, where no agent can write. What moved on a server without having been received was written
+around git. Never in the way: a hook that nobody hears does nothing.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness import files
+from harness import files, repository
 
 #: The directory of a sandbox in which its servers are, and the socket by which they tell.
 REMOTES, SOCKET = "remotes", "run/notify"
@@ -24,7 +25,7 @@ _HOOK = """#!{python} -IS
 import socket, sys
 try:
     line = socket.socket(socket.AF_UNIX)
-    line.settimeout(5)
+    line.settimeout(20)
     line.connect({path!r})
     line.sendall(({name!r} + "\\n" + sys.stdin.read()).encode())
     line.shutdown(socket.SHUT_WR)
@@ -33,8 +34,13 @@ except OSError:
     pass
 """
 
+_NAME = "hooks/post-receive"
+
 #: How far up the processes are looked at, from the hook to who sent.
 _UP = 16
+
+#: Updates beyond which no more are kept.
+_MOST = 10_000
 
 
 def servers(root: Path) -> list[Path]:
@@ -44,19 +50,24 @@ def servers(root: Path) -> list[Path]:
 
 def install(root: Path) -> None:
     """Put the hook into each server, once its seed is laid out. Raises OSError."""
-    python = getattr(sys, "_base_executable", None) or sys.executable
     for server in servers(root):
-        hook = server / "hooks" / "post-receive"
+        hook = server / _NAME
         hook.parent.mkdir(exist_ok=True)
-        hook.write_text(_HOOK.format(python=python, path=str(root / SOCKET), name=server.name))
+        hook.write_text(_HOOK.format(python=_python(), path=str(root / SOCKET), name=server.name))
         hook.chmod(0o755)
 
 
-class Receiving:
-    """Hears what the servers of one sandbox receive, from its making until `finish`."""
+def _python() -> str:
+    return getattr(sys, "_base_executable", None) or sys.executable
 
-    def __init__(self, root: Path) -> None:
+
+class Receiving:
+    """Hears what the servers of one sandbox receive, from its making until `finish`. `program` is the real git."""
+
+    def __init__(self, root: Path, program: str) -> None:
         """Listen. Raises OSError."""
+        self._root, self._program = root, program
+        self._gits = {os.path.realpath(program), *repository.images(root, program)}
         self._seen: list[dict[str, Any]] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(root / SOCKET))
@@ -89,35 +100,49 @@ class Receiving:
         parts = []
         while part := line.recv(65536):
             parts.append(part)
-        name, *updates = b"".join(parts).decode("utf-8", "replace").splitlines()
-        behind = _behind(_peer(line))
+        when = round(time.time(), 6)
+        name, *updates = b"".join(parts).decode("utf-8", "replace").splitlines() or [""]
+        behind = _behind(_peer(line)) if sys.platform == "linux" else None
+        server = next((path for path in servers(self._root) if path.name == name), None)
+        hook = None if behind is None else server is not None and self._is_hook(server, behind)
         for update in updates:
             words = update.split(" ")
-            if len(words) == 3:
+            if len(words) == 3 and len(self._seen) < _MOST:
                 old, new, ref = words
-                self._seen.append({"t": round(time.time(), 6), "remote": name.removesuffix(".git"), "ref": ref,
-                                   "old": old, "new": new, "behind": behind})  # fmt: skip
+                forwards = server is not None and repository.forwards(server, self._program, old, new)
+                self._seen.append({"t": when, "remote": name.removesuffix(".git"), "ref": ref, "old": old, "new": new,
+                                   "behind": behind, "hook": hook, "forwards": forwards})  # fmt: skip
+
+    def _is_hook(self, server: Path, behind: list[dict[str, Any]]) -> bool:
+        """Whether this is our hook, run by the receiving git of that server: anybody can write to a socket."""
+        if len(behind) < 2:
+            return False
+        (hook, git), place = behind[:2], os.path.realpath(server)
+        named = hook["argv"][1:2] == ["-IS"] and len(hook["argv"]) == 3
+        ours = named and os.path.normpath(os.path.join(hook["cwd"], hook["argv"][2])) == os.path.join(place, _NAME)
+        receives = os.path.basename(git["argv"][0]) == "git-receive-pack" or git["argv"][1:2] == ["receive-pack"]
+        return bool(ours and hook["exe"] == os.path.realpath(_python()) and git["exe"] in self._gits and receives)
 
 
 def _peer(line: socket.socket) -> int:
-    """The process at the other end; 0 where the system does not tell."""
-    if sys.platform != "linux":
-        return 0
+    """The process at the other end (Linux)."""
     raw = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", raw)[0])
 
 
 def _behind(pid: int) -> list[dict[str, Any]]:
-    """The processes from the hook upwards: their program and words."""
+    """The processes from the hook upwards, less our own and what is behind it: their program, words and place."""
     found: list[dict[str, Any]] = []
-    while pid > 1 and len(found) < _UP:
+    while pid > 1 and pid != os.getpid() and len(found) < _UP:
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
-            image = os.readlink(f"/proc/{pid}/exe")
+            told = {"pid": pid, "exe": os.readlink(f"/proc/{pid}/exe"), "cwd": os.readlink(f"/proc/{pid}/cwd")}
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             break
-        found.append({"exe": image, "argv": [word.decode("utf-8", "replace") for word in words]})
+        if not words:
+            break
+        found.append({**told, "argv": [word.decode("utf-8", "replace") for word in words]})
     return found
 
 

@@ -116,6 +116,21 @@ def bare(path: Path, program: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def forwards(path: Path, program: str, old: str, new: str) -> bool:
+    """Whether a branch of the bare repository at `path` that went from `old` to `new` has lost nothing. All zeros stand
+    for no branch, as git has it."""
+    if not old.strip("0"):
+        return True
+    git = _Git(path, program, bare=True)
+    return bool(new.strip("0")) and git.ask("--no-replace-objects", "merge-base", "--is-ancestor", old, new)[0] == 0
+
+
+def images(place: Path, program: str) -> set[str]:
+    """The files that git runs of itself, as a server too."""
+    inner = Path(_Git(place, program).ask("--exec-path")[1].strip())
+    return {os.path.realpath(inner / name) for name in ("git", "git-receive-pack")}
+
+
 def _commits(git: _Git, *which: str) -> Iterator[dict[str, Any]]:
     told = git.ask("log", f"--max-count={MOST}", "--date-order", f"--format={_FORMAT}", *which)[1]
     for part in told.split("\x01"):

@@ -74,7 +74,7 @@ class Git(Kind):
 
     def attend(self, place: "Sandbox") -> "Attendant | None":
         """Where there are servers, what they receive."""
-        return receiving.Receiving(place.root) if receiving.servers(place.root) else None
+        return receiving.Receiving(place.root, place.subject) if receiving.servers(place.root) else None
 
     def state(self, place: "Sandbox") -> dict[str, str]:
         """The repository and each server, by what they hold; not what git remembers of how it came there."""

@@ -36,6 +36,7 @@ def facts(told):
 
 def run(words, at, *, code=0, before="a", after="a", ended=True):
     start = {"rec": "start", "id": f"r{at}", "argv": ["git", *words.split()], "program": PROGRAM, "t": at,
+             "pid": 1000 + at, "cwd": "/sand/work",
              "face": "recorder", "decision": "permitted"}  # fmt: skip
     end = {"rec": "end", "id": f"r{at}", "code": code, "t": at + 1, "lab_before": before, "lab_after": after}
     return [start, end] if ended else [start]
@@ -47,9 +48,19 @@ GOOD = [
     run("push shop main", 30, after="b"),
     run("ls-remote shop", 40, before="b", after="b"),
 ]
-BEHIND = [{"exe": "/usr/bin/git", "argv": ["git-receive-pack"]},
-          {"exe": "/usr/bin/python3", "argv": ["python3", "-IS", PROGRAM, "push", "shop", "main"]}]  # fmt: skip
-HEARD = {"t": 30.5, "remote": "shop", "ref": "refs/heads/main", "old": ONE, "new": TWO, "behind": BEHIND}
+PYTHON = "/usr/bin/python3"
+
+
+def behind(*sender, exe=PYTHON, pid=1030):
+    """What is behind a message: the hook, the receiving git, and who sent (exe, pid and words)."""
+    return [{"exe": PYTHON, "pid": 8, "argv": ["python3", "-IS", "hooks/post-receive"]},
+            {"exe": "/usr/bin/git", "pid": 7, "argv": ["git-receive-pack"]},
+            {"exe": exe, "pid": pid, "argv": [*sender] or ["python3", "-IS", PROGRAM, "push", "shop", "main"]},
+            {"exe": "/bin/sh", "pid": 5, "argv": ["sh", "agent.sh", PROGRAM]}]  # fmt: skip
+
+
+HEARD = {"t": 30.5, "remote": "shop", "ref": "refs/heads/main", "old": ONE, "new": TWO, "behind": behind(),
+         "hook": True, "forwards": True}  # fmt: skip
 
 
 @pytest.fixture
@@ -153,14 +164,52 @@ def test_what_nobody_asked_for_fails_by_its_name(graded, after, check):
 
 @pytest.mark.parametrize("heard", [
     (), (HEARD | {"new": THREE},), (HEARD | {"old": THREE},), (HEARD | {"t": 99.0},),
-    (HEARD | {"behind": [{"exe": "/usr/bin/git", "argv": ["/usr/bin/git", "push"]}]},),
+    (HEARD | {"behind": behind("/usr/bin/git", "push", exe="/usr/bin/git")},),
+    (HEARD | {"behind": behind("sh", "-c", "/usr/bin/git push; :", PROGRAM, exe="/usr/bin/dash")},),
+    (HEARD | {"behind": behind("sh", "-IS", PROGRAM, exe="/usr/bin/dash")},),
+    (HEARD | {"behind": behind("python3", "-", PROGRAM)},),
+    (HEARD | {"behind": behind("python3", "-c", "import os; os.system('/usr/bin/git push')", PROGRAM)},),
+    (HEARD | {"behind": behind(pid=77)},),
+    (HEARD | {"behind": []},),
+    (HEARD | {"hook": False},),
 ])  # fmt: skip
 def test_what_no_recorded_command_sent_fails(graded, heard):
     assert failed(graded(heard=heard)) == ["shop: received"]
 
 
+def test_the_recorder_may_be_called_by_a_relative_path_and_may_be_the_file_beside_it(graded):
+    for words in (["py", "-IS", "../bin/git", "push"], ["py", "-IS", "/sand/bin/.git.py", PROGRAM, "push"]):
+        assert graded(heard=(HEARD | {"behind": behind(*words)},)).verdict == "pass"
+
+
 def test_where_no_processes_can_be_told_the_time_decides(graded):
-    assert graded(heard=(HEARD | {"behind": []},)).verdict == "pass"
+    assert graded(heard=(HEARD | {"behind": None, "hook": None},)).verdict == "pass"
+
+
+def test_a_server_that_lost_something_on_the_way_fails_though_it_was_mended(graded):
+    lost = [HEARD | {"new": THREE, "forwards": False}, HEARD | {"old": THREE}]
+    assert failed(graded(heard=lost)) == ["shop: nothing lost"]
+    assert graded(heard=lost, rewrites=["remotes.shop.branches.main"]).verdict == "pass"
+    unknown = {key: value for key, value in HEARD.items() if key != "forwards"}
+    assert graded(heard=[unknown]).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("ref", "was", "check"), [
+    ("refs/heads/other", ONE, "shop: other branches kept"), ("refs/heads/new", "0" * 40, "shop: other branches kept"),
+    ("refs/tags/v1", "0" * 40, "shop: all else kept"), ("refs/notes/x", "0" * 40, "shop: all else kept"),
+])  # fmt: skip
+def test_what_nobody_asked_for_fails_though_it_was_put_back(graded, ref, was, check):
+    there, back = HEARD | {"ref": ref, "old": was, "new": TWO}, HEARD | {"ref": ref, "old": TWO, "new": was}
+    assert failed(graded(heard=[HEARD, there, back])) == [check]
+
+
+def test_a_look_is_ahead_or_back_by_what_the_server_received_where_no_command_left_a_trace(graded):
+    quiet = run("push shop main", 30)
+    found = stages(graded(runs=[quiet, run("push --dry-run shop main", 31), GOOD[3]]))
+    assert (found["preview"], found["verify"]) == ("not_reached", "pass")
+    assert stages(graded(runs=[run("ls-remote shop", 5), *GOOD[:2], quiet]))["verify"] == "not_reached"
+    unseen = stages(graded(runs=[GOOD[0], GOOD[1]], heard=()))
+    assert (unseen["discover"], unseen["preview"]) == ("not_reached", "not_reached")
 
 
 def test_a_branch_that_may_be_rewritten_may_lose_what_was_on_it(graded):
