@@ -150,17 +150,17 @@ def table(found: dict[str, dict[str, Verdict | None]]) -> str:
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
     lines = [head, ["-" * width for width in widths], *rows]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    bad = [f"{name}: {agent}: {why}" for name, row in found.items() for agent in JOURNEY
-           if not lacking(row.get(agent)) and (why := wrong(agent, row.get(agent)))]  # fmt: skip
-    total = len(found) * len(JOURNEY)
-    lacks = sum(lacking(row.get(agent)) for row in found.values() for agent in JOURNEY)
-    blocked = f", {lacks} blocked: this machine lacks what they need" if lacks else ""
-    return (
-        "\n".join([*text, "", *bad, f"{total - len(bad) - lacks} of {total} controls went as they must{blocked}"])
-        + "\n"
-    )
+    every = [(name, agent, row.get(agent)) for name, row in found.items() for agent in JOURNEY]
+    bad = [f"{name}: {agent}: {why}" for name, agent, cell in every
+           if cell and not lacking(cell) and (why := wrong(agent, cell))]  # fmt: skip
+    unplayed, lacks = sum(cell is None for *_, cell in every), sum(lacking(cell) for *_, cell in every)
+    held = f"{len(every) - len(bad) - unplayed - lacks} of {len(every)} controls went as they must"
+    rest = [f"{unplayed} not played"] * bool(unplayed)
+    rest += [f"{lacks} blocked: this machine lacks what they need"] * bool(lacks)
+    return "\n".join([*text, "", *bad, ", ".join([held, *rest])]) + "\n"
 
 
 def _shown(agent: str, verdict: Verdict | None) -> str:
-    word = "not run" if verdict is None else verdict.verdict
-    return f"{word} WRONG" if wrong(agent, verdict) and not lacking(verdict) else word
+    if verdict is None:
+        return "not played"
+    return f"{verdict.verdict} WRONG" if wrong(agent, verdict) and not lacking(verdict) else verdict.verdict

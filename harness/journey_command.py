@@ -151,7 +151,7 @@ def _by_subject(chosen: Sequence[Scenario]) -> dict[str, list[Scenario]]:
 
 
 def _run(values: argparse.Namespace, words: Sequence[str]) -> int:
-    """Run a subject's journeys; refused without controls that hold on this build."""
+    """Run a subject's journeys; refused without controls that hold and a gate that was passed on this build."""
     if not values.subject:
         raise Usage("run whose journeys? it takes a SUBJECT", hint="labd-eval journey list")
     cast = agents.select([name for entry in values.agent for name in _names(entry)])

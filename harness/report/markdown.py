@@ -35,9 +35,8 @@ def render(report: dict[str, Any]) -> str:
 def _facts(report: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report["counts"].items())
     causes = ", ".join(f"{count} {cause}" for cause, count in report["causes"].items()) or "none"
-    whole = "every trial ended as expected" if report["as_expected"] else "not every trial ended as expected"
     return (
-        f"Begun {report['created']}. {len(report['trials'])} trials: {counts}; {whole}. "
+        f"Begun {report['created']}. {len(report['trials'])} trials: {counts}; {words.whole(report['trials'])}. "
         f"How they ended: {causes}."
     )  # fmt: skip
 

@@ -117,8 +117,8 @@ def _enough(report: dict[str, Any]) -> list[str]:
 def _surprises(report: dict[str, Any], color: bool) -> list[str]:
     wrong = [trial for trial in report["trials"] if not trial["expected"]]
     if not wrong:
-        return ["", f"all {len(report['trials'])} trials ended as expected"]
-    lines = ["", f"{len(wrong)} of {len(report['trials'])} trials did not end as expected:"]
+        return ["", words.whole(report["trials"])]
+    lines = ["", f"{words.whole(report['trials'])}:"]
     for trial in wrong:
         lines.append(f"  {trial['id']}: {trial['verdict']}: {words.plain(trial['reason'])}")
         if trial["bundle"]:

@@ -24,6 +24,15 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in str(text))
 
 
+def whole(rows: list[dict[str, Any]]) -> str:
+    """Whether the trials of a run ended as expected. One that was lost and replaced does not count, but is told."""
+    count = [row for row in rows if not row.get("replaced_by")]
+    wrong = sum(not row["expected"] for row in count)
+    trials = f"{len(count)} trials" + (" that count" if len(count) < len(rows) else "")
+    text = f"{wrong} of {trials} did not end as expected" if wrong else f"all {trials} ended as expected"
+    return text + (f"; {len(rows) - len(count)} lost and replaced" if len(count) < len(rows) else "")
+
+
 def cell(rows: list[dict[str, Any]]) -> tuple[str, bool]:
     """What one agent got in one scenario, in a word, and whether that was expected."""
     if not rows:

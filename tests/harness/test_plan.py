@@ -114,6 +114,8 @@ def test_a_trial_that_the_exam_lost_is_kept_and_another_takes_its_place(
     told = report.write(held.directory)
     assert told["counts"] == {"fail": 2, "harness_error": 2}
     assert told["as_expected"] is True
+    for text in (report.table_text(told, color=False), (held.directory / "report.md").read_text()):
+        assert "all 2 trials that count ended as expected; 2 lost and replaced" in text
     lost = [row for row in told["trials"] if row["verdict"] == "harness_error"]
     assert {row["replaced_by"] for row in lost} <= {"T1.cold.noop.3", "T1.cold.noop.4"}
     overall = told["agents"]["noop"]["conditions"]["cold"]["overall"]
