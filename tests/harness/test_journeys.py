@@ -153,13 +153,6 @@ def test_controls_that_were_interrupted_are_called_not_played_and_counted_apart(
     assert table.endswith("2 of 6 controls went as they must, 4 not played\n")
 
 
-def test_controls_that_were_interrupted_are_called_not_played_and_counted_apart():
-    failed = Verdict("journey", "fail", "no")
-    table = controls.table({"J-X": {"noop": failed, "partial": failed, "tampered-artifact": None}})
-    assert table.count("not played") == 5 and "WRONG" not in table and "to its end" not in table
-    assert table.endswith("2 of 6 controls went as they must, 4 not played\n")
-
-
 def test_without_a_stamp_of_this_build_or_with_a_wrong_control_nothing_is_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LABD_EVAL_CACHE", str(tmp_path))
     mine = journeys.chosen("git", ["join"])
