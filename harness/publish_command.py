@@ -75,7 +75,7 @@ def _there(place: Path, name: str, hint: str) -> Path:
 def do_verify(values: argparse.Namespace, words: Sequence[str]) -> int:
     """0 where all is as it was published, 1 with everything that is not."""
     place = Path(values.release).resolve()
-    found = check.problems(place)
+    found = list(dict.fromkeys([*check.problems(place), *check.bound(place)]))
     for text in check.notes(place):
         note(values, text)
     if values.json:

@@ -7,7 +7,7 @@ compared byte for byte. Says which file was touched and which number is another.
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ from harness.release import card, faces, projection
 from harness.release.requirements import missing
 from labd.errors import LabdError, NotFound
 
-MANIFEST = "release.json"
+MANIFEST, LOG, CURRENT = "release.json", "log.jsonl", "current"
+
+#: What a manifest has (harness/release/store.py writes it).
+KEYS = {"schema", "name", "published", "previous", "versions", "hashes", "painter", "files"}
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,18 @@ class Problem:
 
 
 def hashes(place: Path) -> dict[str, str]:
-    """Every file of a release but its manifest, with its SHA-256. A link is told as one: it may lead anywhere."""
+    """Every file of a release but its manifest, with its SHA-256. A link is told as one: it may lead anywhere; so is a
+    directory with nothing in it."""
     found = {}
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place).as_posix()
         if path.is_symlink():
             found[name] = f"link to {os.readlink(path)}"
-        elif not path.is_dir() and name != MANIFEST:
+        elif path.is_dir():
+            with contextlib.suppress(PermissionError):
+                if not any(path.iterdir()):
+                    found[f"{name}/"] = "empty directory"
+        elif name != MANIFEST:
             held = files.plain_bytes(path)
             found[name] = "no plain file" if held is None else files.digest(held)
     return found
@@ -56,7 +64,7 @@ def sync_directory(path: Path) -> None:
 
 
 def problems(place: Path) -> list[Problem]:
-    """All that is wrong with a release; empty if nothing is. Raises NotFound where there is none."""
+    """All that is wrong with a release in itself; empty if nothing is. Raises NotFound where there is none."""
     try:
         told = files.read_json(place / MANIFEST)
         wanted = dict(told["files"])
@@ -65,7 +73,7 @@ def problems(place: Path) -> list[Problem]:
         raise NotFound(f"{place} is no release: it has no {MANIFEST}", hint="labd-eval publish --help") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         return [Problem(MANIFEST, f"it can't be read: {type(error).__name__}: {error}")]
-    found = [*_bound(place), *_files(place, wanted)]
+    found = [*_form(place, told), *_files(place, wanted)]
     for step in (_graded, _measured):
         found += step(place)
     try:
@@ -78,7 +86,13 @@ def problems(place: Path) -> list[Problem]:
 
 
 def notes(place: Path) -> list[str]:
-    """What differs between the exam that published it and this one: then other faces are no sign of a touch."""
+    """What limits a check: no log to hold the manifest against, or an exam that is another than published it: then
+    other faces are no sign of a touch."""
+    unbound = f"there is no {LOG} beside it: {MANIFEST} is held against nothing, nor is {CURRENT}"
+    return [*_other_code(place), *([unbound] if _log(place.parent) is None else [])]
+
+
+def _other_code(place: Path) -> list[str]:
     try:
         told = files.read_json(place / MANIFEST)
         then, now = told["hashes"], data.hashes()
@@ -88,17 +102,51 @@ def notes(place: Path) -> list[str]:
     return [f"checked by other code than published it: {', '.join(changed)}"] if changed else []
 
 
-def _bound(place: Path) -> Iterator[Problem]:
-    """The manifest itself, by the log beside the releases, if it is there."""
-    log = place.parent / "log.jsonl"
-    digest = files.digest((place / MANIFEST).read_bytes())
+def bound(place: Path) -> list[Problem]:
+    """What is not as the log beside the releases tells: the manifest itself, and which release is current."""
+    told = _log(place.parent)
+    if told is None:
+        return []
+    mine = [digest for name, digest in told if name == place.name]
+    found = []
+    if not mine:
+        found.append(Problem(MANIFEST, "the log of releases knows no release of this name"))
+    elif mine[-1] != files.digest(files.plain_bytes(place / MANIFEST) or b""):
+        found.append(Problem(MANIFEST, "it is not the one that the log of releases knows"))
+    link, newest = place.parent / CURRENT, told[-1][0] if told else None
+    points = os.readlink(link) if link.is_symlink() else None
+    if newest and points != newest:
+        found.append(Problem(f"../{CURRENT}", f"it leads to {points or 'nothing'}; made current last was {newest}"))
+    return found
+
+
+def _log(home: Path) -> list[tuple[str, str]] | None:
+    """The releases that the log tells of, the oldest first: name and digest; None without a log."""
     try:
-        lines = [json.loads(line) for line in log.read_text("utf-8").splitlines() if '"published"' in line]
-    except (OSError, ValueError):
-        return
-    told = [one.get("sha256") for one in lines if one.get("event") == "published" and one.get("name") == place.name]
-    if told and told[-1] != digest:
-        yield Problem(MANIFEST, "it is not the one that the log of releases knows")
+        lines = (home / LOG).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    found = []
+    for line in lines:
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue  # the end of what a full disk cut off
+        if isinstance(one, dict) and one.get("event") == "published":
+            found.append((str(one.get("name")), str(one.get("sha256"))))
+    return found
+
+
+def _form(place: Path, told: Mapping[str, Any]) -> Iterator[Problem]:
+    """What shows in the manifest even without a log."""
+    try:
+        written: bytes | None = files.canonical(told)
+    except ValueError:  # half a character
+        written = None
+    if files.plain_bytes(place / MANIFEST) != written:
+        yield Problem(MANIFEST, "it is not in the form in which it was written")
+    if other := sorted(set(told) ^ KEYS):
+        yield Problem(MANIFEST, f"it has other keys than it was published with: {', '.join(other)}")
 
 
 def _files(place: Path, wanted: dict[str, str]) -> Iterator[Problem]:

@@ -22,7 +22,8 @@ from harness.release import card, check, faces, projection, redaction
 from harness.release.requirements import Missing, missing
 from labd.errors import Busy, LabdError, Refused, Usage
 
-SCHEMA, CURRENT, LOG, STAGING = "labd-release/1", "current", "log.jsonl", ".staging-"
+SCHEMA, STAGING = "labd-release/1", ".staging-"
+CURRENT, LOG = check.CURRENT, check.LOG
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 

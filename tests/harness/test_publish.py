@@ -232,6 +232,7 @@ def _verdict(path):
     ("release.json", lambda path: path.write_text(path.read_text() + " "), "not the one that the log"),
     ("catalog.json", lambda path: path.write_text("[]"), "it has changed"),
     ("runs", lambda path: (path / "more.txt").write_text("x"), "it was not published"),
+    ("readiness", lambda path: (path / "more").mkdir(), "more/: it was not published"),
 ])  # fmt: skip
 def test_what_was_touched_is_named(copied, pattern, touch, told, capsys):
     path = _first(copied / "first", pattern)
