@@ -12,7 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 WIDTH, HEIGHT = 1200, 630
 
 BACK, PANEL, INK, QUIET, LINE = "#14171a", "#1f2429", "#f0f2f4", "#a3adb7", "#39414a"
-GOOD, SOME, NONE, LABEL, LABEL_BACK = "#20805b", "#94680f", "#4a525b", "#f2c667", "#453410"
+GOOD, SOME, BAD, NONE = "#20805b", "#94680f", "#a33a3a", "#4a525b"  # all passed, some, none; not measured
+LABEL, LABEL_BACK = "#f2c667", "#453410"
 
 #: Subjects side by side, jobs below each other; what does not fit is counted.
 SUBJECTS, JOBS = 3, 4
@@ -154,7 +155,9 @@ def _n(cells: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     if not valid:
         return "", NONE
     text = " ".join(f"{cell['passed']}/{cell['valid']}" for cell in valid[:2]) + (" .." if len(valid) > 2 else "")
-    return text, GOOD if all(cell["passed"] == cell["valid"] for cell in valid) else SOME
+    if all(cell["passed"] == cell["valid"] for cell in valid):
+        return text, GOOD
+    return text, SOME if any(cell["passed"] for cell in valid) else BAD
 
 
 def _readiness(told: Mapping[str, Any] | None, x: float, y: float, width: float, height: float) -> Iterator[Shape]:
@@ -166,14 +169,15 @@ def _readiness(told: Mapping[str, Any] | None, x: float, y: float, width: float,
     yield Text(x + width, y + 28, 18, INK, text, bold=True, anchor="end")
     if told is None:
         return
-    step = min(27.0, (height - 40) / max(len(told["domains"]), 1))
+    step = min(38.0, (height - 40) / max(len(told["domains"]), 1))
+    size = max(10, min(16, int(step * 0.9)))
     for at, domain in enumerate(told["domains"]):
         line = y + 34 + (at + 0.7) * step
-        yield Text(x, line, 15, QUIET, fitted(domain["title"], 15, width * 0.66))
+        yield Text(x, line, size, QUIET, fitted(domain["title"], size, width * 0.66))
         bar = width * 0.28
         if domain["score"] is None:
             said = "not measured" if domain["applicable"] else "not applicable"
-            yield Text(x + width, line, 13, QUIET, said, anchor="end")
+            yield Text(x + width, line, min(13, size), QUIET, said, anchor="end")
             continue
         yield Box(x + width - bar, line - 10, bar, 8, LINE, 4)
         if domain["score"] > 0:
