@@ -76,11 +76,13 @@ def do_verify(values: argparse.Namespace, words: Sequence[str]) -> int:
     """0 where all is as it was published, 1 with everything that is not."""
     place = Path(values.release).resolve()
     found = list(dict.fromkeys([*check.problems(place), *check.bound(place)]))
-    for text in check.notes(place):
+    notes = check.notes(place)
+    for text in notes:
         note(values, text)
     if values.json:
         told = [{"file": one.file, "what": one.what} for one in found]
-        sys.stdout.write(files.canonical({"ok": not found, "release": str(place), "problems": told}).decode())
+        whole = {"ok": not found, "release": str(place), "problems": told, "notes": notes}
+        sys.stdout.write(files.canonical(whole).decode())
     elif found:
         sys.stdout.write("\n".join([*map(str, found), many(len(found), "problem") + f" in {place}"]) + "\n")
     else:

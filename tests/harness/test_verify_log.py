@@ -51,6 +51,8 @@ def test_without_a_log_that_is_said_and_what_shows_in_the_manifest_is_still_told
     (logged / "log.jsonl").unlink()
     assert cli.main(["verify", str(logged / "first")]) == 0
     assert "there is no log.jsonl beside it" in capsys.readouterr().err
+    assert cli.main(["verify", str(logged / "first"), "--json", "-q"]) == 0
+    assert "there is no log.jsonl beside it" in capsys.readouterr().out
     path = logged / "first" / "release.json"
     path.write_text(path.read_text() + " ")
     assert cli.main(["verify", str(logged / "first")]) == 1
