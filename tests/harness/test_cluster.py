@@ -272,6 +272,9 @@ def test_a_board_of_the_real_world_is_driven_by_one_trial_after_another(rig: Rig
     )  # fmt: skip
     try:
         wait_until("the board", link.exists)
+        first = os.open(link, os.O_RDWR | os.O_NOCTTY)  # it has power from its port's first opening, a moment later
+        wait_until("its power", lambda: '"on": true' in (tmp_path / "dut.jsonl").read_text())
+        os.close(first)
         rig.workers("alpha", threads=2, boards="target:pico=1")
         with connected(rig.address) as place:
             assert (place.jobs, place.boards("pico")) == (2, 1)
