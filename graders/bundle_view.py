@@ -57,13 +57,13 @@ class Bundle:
     def seen(self) -> list[dict[str, Any]]:
         """What was seen from outside while the trial ran (harness/witness.py), in order."""
         data = self._bytes("witness.jsonl") or b""
-        return [entry for entry in map(_object, data.split(b"\n")) if entry]
+        return [entry for entry in map(parsed.object_in, data.split(b"\n")) if entry]
 
     @cached_property
     def received(self) -> list[dict[str, Any]] | None:
         """What servers beside the sandbox's work received, as the harness heard of it; None where there were none."""
         data = self._bytes("received.jsonl")
-        return None if data is None else [entry for entry in map(_object, data.split(b"\n")) if entry]
+        return None if data is None else [entry for entry in map(parsed.object_in, data.split(b"\n")) if entry]
 
     @cached_property
     def calls(self) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ class Bundle:
         if not found:
             return None
         lines = [line for path in found for line in path.read_bytes().split(b"\n")]
-        return [record for record in map(_object, lines) if record]
+        return [record for record in map(parsed.object_in, lines) if record]
 
     def facts(self, name: str) -> dict[str, Any] | None:
         """Plain facts that were taken of a subject's state, from a JSON file of the bundle; None if it has none."""
@@ -141,13 +141,13 @@ class Bundle:
             data = (self.directory.parent.parent / "surface.json").read_bytes()
         except OSError:
             return None
-        told = _object(data)
+        told = parsed.object_in(data)
         return told if told and sha256(data).hexdigest() == self.trial.get("surface") else None
 
     @cached_property
     def judged(self) -> list[dict[str, Any]]:
         """What a judge answered about the trial, in order of its repeats (written by harness/judging.py)."""
-        found = [_object(path.read_bytes()) for path in sorted((self.directory / "judge").glob("*.json"))]
+        found = [parsed.object_in(path.read_bytes()) for path in sorted((self.directory / "judge").glob("*.json"))]
         return [entry for entry in found if entry]
 
     def _bytes(self, name: str) -> bytes | None:
@@ -162,11 +162,3 @@ class Bundle:
             return None if data is None else parsed.from_json(data)
         except ValueError as error:
             raise BundleError(f"{self.directory}: {name}: {error}") from error
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        found = parsed.from_json(line)
-    except ValueError:
-        return None  # the last line of a board that was stopped while it wrote
-    return found if isinstance(found, dict) else None

@@ -15,6 +15,15 @@ def from_json(data: str | bytes) -> Any:
         raise ValueError(_TOO_DEEP) from None
 
 
+def object_in(data: str | bytes) -> dict[str, Any] | None:
+    """The object that this is the JSON of; None where it is anything else."""
+    try:
+        found = from_json(data)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def from_toml(text: str) -> dict[str, Any]:
     """The table. Raises tomllib.TOMLDecodeError."""
     try:

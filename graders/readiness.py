@@ -4,13 +4,11 @@ A pure function of files: the manifest, the rubric and the plan as they were at 
 No number without evidence for every applicable check, no letter, no rank. What workflows came to is never read.
 """
 
-import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graders import readiness_evidence
+from graders import parsed, readiness_evidence
 from graders.readiness_rules import RULES, Found
 from graders.verdict import RATED
 
@@ -90,7 +88,7 @@ def score(domains: list[dict[str, Any]], checks: list[dict[str, Any]]) -> dict[s
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        found = parsed.from_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise NotReadiness(f"{path}: {error}") from error
     if not isinstance(found, dict):
@@ -100,6 +98,6 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return parsed.from_toml(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise NotReadiness(f"{path}: {error}") from error

@@ -5,12 +5,13 @@ Pure functions of plain data (a file `checks/ID.json` of a measurement); starts 
 was to show stands beside what it gave (`wanted`), so that a measurement can be graded again without its plan.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from graders import parsed
 
 #: What a step is there for. `look` is the harness's own look, `document` a page read for what it says.
 ROLES = ("document", "discover", "read", "page", "preview", "apply", "again", "fault", "repair", "mistake", "login",
@@ -157,9 +158,9 @@ def records(step: Step) -> list[str]:
     text = step.stdout
     try:
         if form == "json":
-            return [str(one) for one in _picked(json.loads(text), pick)]
+            return [str(one) for one in _picked(parsed.from_json(text), pick)]
         if form == "jsonl":
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+            rows = [parsed.from_json(line) for line in text.split("\n") if line.strip()]
             return [str(one) for row in rows for one in _picked(row, pick)]
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise NotParsed(f"stdout is no {form} of that form: {error}") from error

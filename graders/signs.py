@@ -48,7 +48,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from graders import probe_signs
+from graders import parsed, probe_signs
 from graders.probe_signs import ProbeSign, WordSigns
 from graders.reading import ROWS, Read
 from graders.shape import (
@@ -225,8 +225,8 @@ SHAPE: Shape = {
 def load(text: str, file: str = FILE) -> Signs:
     """The signs in a file's text. Raises SignsError, naming `file` and each key that is wrong."""
     try:
-        told = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        told = parsed.from_toml(text)
+    except tomllib.TOMLDecodeError as error:
         raise SignsError([f"{file}: {error}"]) from error
     problems: list[str] = []
 

@@ -6,13 +6,12 @@ is c-unknown. And nothing is read where it does not belong: what a program print
 fails, nor guides, nor says anything of the environment.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graders import agent_side, reading
+from graders import agent_side, parsed, reading
 from graders.argv_words import Words, take_apart
 from graders.contract import SUBTYPE, Call, Probe, Record
 from graders.probe_read import conclusion
@@ -295,13 +294,7 @@ def _at_paths(text: str, paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return parsed.object_in(text) if text.lstrip().startswith("{") else None
 
 
 # -- all calls of an attempt ---------------------------------------------------------------------------------------

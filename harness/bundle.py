@@ -4,7 +4,6 @@ It is gathered in a directory that nobody reads and renamed into place; a name t
 go into `grades/` inside it, later, and by others. The reader is graders/bundle_view.py.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -118,7 +117,7 @@ class Bundle:
             if self.final.exists():
                 raise FileExistsError(f"{self.final} exists; a finished trial is never overwritten") from error
             raise
-        _sync(self.final.parent)
+        files.sync_directory(self.final.parent)
         return self.final
 
 
@@ -136,12 +135,3 @@ def _call(call: Call) -> dict[str, Any]:
         if "b64" in told:
             record[f"{name}_b64"] = told["b64"]
     return record
-
-
-def _sync(directory: Path) -> None:
-    with contextlib.suppress(OSError):
-        fd = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

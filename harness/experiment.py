@@ -5,13 +5,11 @@ program) or the instructions (text that the agent is told before its goal); noth
 here. harness/experiment_arms.py runs the two arms, harness/experiment_result.py says what came of it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graders import parsed
 from graders.contract import CLASSES, SUBTYPES
 from harness import files, plan, scenario, subject
 from harness.run import SCHEMA as RUN_SCHEMA
@@ -19,12 +17,12 @@ from harness.scenario_fill import data_dir
 from harness.scenario_schema import (
     Findings,
     Key,
-    ScenarioError,
     Shape,
     each,
     is_a,
     one_of,
     table,
+    toml_of,
     whole_within,
     within,
 )
@@ -118,16 +116,13 @@ def load(name: str) -> Experiment:
 
 def read(path: Path) -> Experiment:
     """The experiment in a file. Raises ScenarioError."""
-    try:
-        data = path.read_bytes()
-        told = parsed.from_toml(data.decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError([f"{path}: {error}"], []) from error
+    told = toml_of(path)
     _check(told, path)
     plain = {key: " ".join(told[key].split()) for key in ("title", "question")}
     lists = {key: tuple(told[key]) for key in ("scenarios", "conditions", "fails_as") if key in told}
+    digest = files.digest(path.read_bytes())
     script = str(path.parent / "scripts" / told["script"]) if "script" in told else ""
-    return Experiment(**{**told, **plain, **lists, "script": script, "name": path.stem, "digest": files.digest(data),
+    return Experiment(**{**told, **plain, **lists, "script": script, "name": path.stem, "digest": digest,
                          "before": Arm(**told["before"]), "after": Arm(**told["after"])})  # fmt: skip
 
 

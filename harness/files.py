@@ -32,6 +32,16 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise
 
 
+def sync_directory(path: Path) -> None:
+    """Put the names in a directory on the disk, where the system can."""
+    with contextlib.suppress(OSError):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
 def canonical(value: Any) -> bytes:
     """JSON with sorted keys, indented, newline at the end: the same value is always the same bytes."""
     return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True) + "\n").encode()

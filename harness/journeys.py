@@ -6,7 +6,6 @@ scenarios (harness/scenario.py builds and checks them), so that everything that 
 so with these. Runs nothing.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from harness import scenario, subject
 from harness.journey_parts import CHANGED, REPLAYED, RIGHT, STAGES, VARIANTS, Fault, Journey, Stage
 from harness.scenario import Scenario
 from harness.scenario_fill import data_dir
-from harness.scenario_schema import ASSERT, GRADER, SCENARIO, Findings, ScenarioError
+from harness.scenario_schema import ASSERT, GRADER, SCENARIO, Findings, ScenarioError, toml_of
 from labd.errors import NotFound, nearest
 
 SCHEMA = "labd-journey/1"
@@ -129,10 +128,7 @@ def facts(chosen: Sequence[Scenario], controls: Mapping[str, Any] | None) -> dic
 
 def read(path: Path, name: str) -> list[Scenario]:
     """The three scenarios of one pack. Raises ScenarioError with every problem of it."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError([f"{path}: {error}"], []) from error
+    data = toml_of(path)
     _check(data, path)
     made, problems, near = [], [], []
     for own in sorted(data["scenario"], key=lambda one: VARIANTS.index(one["variant"])):

@@ -9,16 +9,25 @@ a paired run) confirms or refutes; a scripted model proves that the machinery wo
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from graders import parsed
 from harness import files, subject
 from harness.scenario import fixtures_dir
-from harness.scenario_schema import Findings, Key, ScenarioError, Shape, each, is_a, one_of, table, whole_within
+from harness.scenario_schema import (
+    Findings,
+    Key,
+    ScenarioError,
+    Shape,
+    each,
+    is_a,
+    one_of,
+    table,
+    toml_of,
+    whole_within,
+)
 
 MEASURED = "labd-ledger-measured/1"
 FOUND = "labd-experiment/1"
@@ -213,10 +222,7 @@ def load_all(root: Path | None = None) -> list[Entry]:
 
 def read(path: Path) -> Entry:
     """One entry with what was measured and found for it. Raises ScenarioError."""
-    try:
-        told = parsed.from_toml(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError([f"{path}: {error}"], []) from error
+    told = toml_of(path)
     _check(told, path)
     evidence = tuple(_evidence(one) for one in told["evidence"])
     kept = _beside(path, "measured", MEASURED)

@@ -6,7 +6,6 @@ A plan begins each check in a throwaway sandbox with the state of a scenario, br
 digests are taken of before and after every step: files of the sandbox, or what a command of the harness's prints.
 """
 
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from graders.readiness_rules import RULES
 from graders.shape import Key, Shape, each, is_a, one_of, pattern, table, table_of, whole_within, within
 from harness import subject
 from harness.scenario_fill import data_dir
-from harness.scenario_schema import Findings, ScenarioError
+from harness.scenario_schema import Findings, toml_of
 from labd.errors import NotFound, nearest
 
 FILE, SCHEMA = "readiness.toml", "labd-readiness-plan/1"
@@ -115,7 +114,7 @@ def rubric_path(version: str = VERSION) -> Path:
 def rubric(path: Path | None = None) -> dict[str, Any]:
     """The rubric, checked: each check has all its texts, a known domain, and a rule. Raises ScenarioError."""
     path = path or rubric_path()
-    told = _read(path)
+    told = toml_of(path)
     report = Findings(str(path))
     table(RUBRIC)(told, "", report)
     report.done()
@@ -143,7 +142,7 @@ def load(name: str) -> Plan:
 
 def read(path: Path, name: str) -> Plan:
     """The plan in a file. Raises ScenarioError."""
-    told = _read(path)
+    told = toml_of(path)
     report = Findings(str(path))
     table(PLAN)(told, "", report)
     report.done()
@@ -157,13 +156,6 @@ def read(path: Path, name: str) -> Plan:
                             tuple(own.get("before", told.get("before", ()))), states, tuple(own.get("target", ())),
                             tuple(own["step"])))  # fmt: skip
     return Plan(name, path, path.read_bytes(), told["state"], tuple(checks), told.get("not_applicable", {}))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError([f"{path}: {error}"], []) from error
 
 
 def _meaning(told: dict[str, Any], report: Findings) -> None:

@@ -6,19 +6,17 @@ lint of goals. Runs nothing and grades nothing. Who runs a scenario reads `Scena
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graders import parsed
 from harness import inline_board
 from harness import subject as subjects
 from harness.journey_parts import Journey
 from harness.outside import Outside
 from harness.scenario_fill import HOLE, data_dir, fill
-from harness.scenario_schema import ScenarioError, check
+from harness.scenario_schema import ScenarioError, check, toml_of
 
 __all__ = ["CONTROL_NAMES", "HOLE", "Controls", "Loopback", "Scenario", "ScenarioError", "Step", "Trap", "fill",
            "fixtures_dir", "lint", "load", "load_all", "scenarios_dir", "vocabulary"]  # fmt: skip
@@ -267,10 +265,7 @@ def _read(path: Path) -> str:
 def load(path: str | Path) -> Scenario:
     """The scenario in a file. Raises ScenarioError, naming the file and each key that is wrong."""
     path = Path(path)
-    try:
-        data = parsed.from_toml(_read(path))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError([f"{path}: {error}"], []) from error
+    data = toml_of(path)
     named = path.parent.name if (path.parent / subjects.FILE).is_file() else subjects.DEFAULT
     return made(data, path, subject=named)
 

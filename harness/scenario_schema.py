@@ -1,12 +1,14 @@
 """The keys of a scenario file and what each may hold: one table, walked by a strict checker that names file and key.
 
-Used by harness/scenario.py alone. Knows shapes, not meaning; every problem of a file is reported, not the first.
+Knows shapes, not meaning; every problem of a file is reported, not the first.
 """
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
-from graders import labpath, when
+from graders import labpath, parsed, when
 from graders.shape import (
     Key,
     Report,
@@ -34,6 +36,14 @@ class ScenarioError(LabdError):
     def __init__(self, problems: list[str], near: list[str]) -> None:
         super().__init__("\n".join(problems), hint="labd-eval check", near=near)
         self.problems = problems
+
+
+def toml_of(path: Path) -> dict[str, Any]:
+    """What a TOML file of the exam's says. Raises ScenarioError, naming the file, where it can't be read or is none."""
+    try:
+        return parsed.from_toml(path.read_bytes().decode("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ScenarioError([f"{path}: {error}"], []) from error
 
 
 def _when(value: Any, key: str, report: Report) -> None:

@@ -8,7 +8,6 @@ and a guided start look like. What has to be done differently is in its kind (ha
 import os
 import shutil
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,10 +18,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from graders import parsed
 from harness import subjects
 from harness.scenario_fill import data_dir, fill
-from harness.scenario_schema import Findings, Key, ScenarioError, Shape, each, is_a, one_of, table, table_of
+from harness.scenario_schema import Findings, Key, Shape, each, is_a, one_of, table, table_of, toml_of
 from labd.errors import NotFound, nearest
 
 if TYPE_CHECKING:
@@ -170,10 +168,7 @@ def load(name: str = DEFAULT) -> Subject:
 
 def read(path: Path) -> Subject:
     """The subject in a file. Raises ScenarioError, naming the file and each key that is wrong."""
-    try:
-        told = parsed.from_toml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError([f"{path}: {error}"], []) from error
+    told = toml_of(path)
     _check(told, path)
     find, helps, allowed = told.get("find", {}), told["help"], told["allowlist"]
     skills, starts, around = told.get("skills", {}), told.get("conditions", {}), told.get("around", {})

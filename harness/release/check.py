@@ -53,16 +53,6 @@ def hashes(place: Path) -> dict[str, str]:
     return found
 
 
-def sync_directory(path: Path) -> None:
-    """Its names, on the disk."""
-    with contextlib.suppress(OSError):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def problems(place: Path) -> list[Problem]:
     """All that is wrong with a release in itself; empty if nothing is. Raises NotFound where there is none."""
     try:

@@ -120,7 +120,7 @@ def _put(name: str, runs: Sequence[Path], measured: Sequence[Path], review: Path
         _sync(place)
         place.chmod(0o755)
         os.rename(place, final)
-        check.sync_directory(home)
+        files.sync_directory(home)
     except OSError as error:
         raise LabdError(f"{error.filename or home}: {error.strerror}; nothing was published, {CURRENT} is as it was",
                         hint=f"df -h {home}") from error  # fmt: skip
@@ -231,7 +231,7 @@ def _sync(place: Path) -> None:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-        check.sync_directory(Path(folder))
+        files.sync_directory(Path(folder))
 
 
 def _point(home: Path, name: str) -> None:
@@ -240,4 +240,4 @@ def _point(home: Path, name: str) -> None:
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(name)
     os.replace(fresh, home / CURRENT)
-    check.sync_directory(home)
+    files.sync_directory(home)
